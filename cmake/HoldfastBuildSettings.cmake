@@ -1,0 +1,71 @@
+# How all of our own code is compiled: library, tests and tools alike.
+#
+# The definitions HOLDFAST_CHECKS, HOLDFAST_CONTROLLED and so on change internal structs. They are
+# private to each target of this build and never reach an installed consumer, so no public header
+# may depend on them.
+
+include(CheckCXXCompilerFlag)
+include(CheckLibraryExists)
+
+# -O2 and no debug information: the kernels, where -O3 pays, ask for it themselves
+# (HoldfastSimd.cmake).
+if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "Flags of Release builds" FORCE)
+endif()
+
+if(HOLDFAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(HOLDFAST_CCACHE_PROGRAM ccache)
+  mark_as_advanced(HOLDFAST_CCACHE_PROGRAM)
+  if(HOLDFAST_CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${HOLDFAST_CCACHE_PROGRAM}")
+  endif()
+endif()
+
+# Vector versions of exp, sin and so on come with glibc on x86-64.
+set(HOLDFAST_HAVE_LIBMVEC OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(HOLDFAST_X86_64 ON)
+  check_library_exists(mvec _ZGVbN4v_expf "" HOLDFAST_FOUND_LIBMVEC)
+  if(HOLDFAST_FOUND_LIBMVEC)
+    set(HOLDFAST_HAVE_LIBMVEC ON)
+  endif()
+else()
+  set(HOLDFAST_X86_64 OFF)
+endif()
+
+if(HOLDFAST_X86_64 AND NOT HOLDFAST_CORE_ONLY)
+  set(HOLDFAST_SIMD_VARIANTS baseline avx2 avx512)
+else()
+  set(HOLDFAST_SIMD_VARIANTS baseline)
+endif()
+
+function(holdfast_build_settings target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+
+  # Without -ffp-contract=off the compiler may fuse a*b+c differently in two copies of a loop, and
+  # results would depend on how the work was cut.
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -ffp-contract=off)
+  if(HOLDFAST_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 reports an overlap inside its own std::string for `"text" + string` (GCC bug 105651).
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
+
+  if(HOLDFAST_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${HOLDFAST_SANITIZE} -fno-sanitize-recover=all
+                                             -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${HOLDFAST_SANITIZE})
+  endif()
+
+  foreach(switch HOLDFAST_CHECKS HOLDFAST_CONTROLLED HOLDFAST_CORE_ONLY HOLDFAST_HAVE_LIBMVEC)
+    if(${switch})
+      target_compile_definitions(${target} PRIVATE ${switch}=1)
+    endif()
+  endforeach()
+  if(HOLDFAST_SIMD_VARIANTS STREQUAL "baseline")
+    target_compile_definitions(${target} PRIVATE HOLDFAST_SIMD_ONLY_BASELINE=1)
+  endif()
+endfunction()
