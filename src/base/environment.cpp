@@ -1,0 +1,91 @@
+#include "base/environment.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+namespace holdfast::environment {
+namespace {
+
+constexpr Switch switches[] = {
+    {"HOLDFAST_THREADS", "all cores", "worker threads of the CPU device (1 to 1024)"},
+    {"HOLDFAST_DEFAULT_DEVICE", "cpu", "device that ops run on when none is named: `cpu` or `gpu`"},
+    {"HOLDFAST_MAX_OPS_PER_BUFFER", "256",
+     "ops in a command list before it is committed (1 or more)"},
+    {"HOLDFAST_MAX_MB_PER_BUFFER", "256",
+     "MiB read and written by a command list before it is committed (1 or more)"},
+    {"HOLDFAST_FUSE", "1", "`0`: run every element-wise op on its own; results do not change"},
+    {"HOLDFAST_RECYCLE", "1",
+     "`0`: memory that queued work still uses is not reused inside its queue"},
+    {"HOLDFAST_RETAIN", "1",
+     "`0`: bind without retaining, for tests and bisection only: programs break"},
+};
+
+[[noreturn]] void reject(const char* name, const char* text, const char* expected) {
+  throw std::invalid_argument(std::string("[environment] ") + name + " must be " + expected +
+                              ", got \"" + text + "\"");
+}
+
+using Lookup = const char* (*)(const char*);
+
+int64_t integer(Lookup lookup, const char* name, int64_t fallback, int64_t low, int64_t high) {
+  const char* text = lookup(name);
+  if (!text || !*text) return fallback;
+  char* end = nullptr;
+  errno = 0;
+  long long value = std::strtoll(text, &end, 10);
+  if (errno != 0 || *end != '\0' || value < low || value > high) {
+    std::string expected =
+        "a whole number from " + std::to_string(low) + " to " + std::to_string(high);
+    reject(name, text, expected.c_str());
+  }
+  return value;
+}
+
+bool boolean(Lookup lookup, const char* name, bool fallback) {
+  const char* text = lookup(name);
+  if (!text || !*text) return fallback;
+  if (std::strcmp(text, "0") != 0 && std::strcmp(text, "1") != 0) reject(name, text, "0 or 1");
+  return text[0] == '1';
+}
+
+}  // namespace
+
+std::span<const Switch> table() { return switches; }
+
+Settings parse(Lookup lookup) {
+  Settings s;
+  s.threads = static_cast<int>(integer(lookup, "HOLDFAST_THREADS", 0, 1, 1024));
+  s.max_ops_per_buffer = static_cast<int>(
+      integer(lookup, "HOLDFAST_MAX_OPS_PER_BUFFER", s.max_ops_per_buffer, 1, 1 << 20));
+  s.max_bytes_per_buffer =
+      static_cast<size_t>(integer(lookup, "HOLDFAST_MAX_MB_PER_BUFFER", 256, 1, int64_t{1} << 30))
+      << 20;
+  s.fuse = boolean(lookup, "HOLDFAST_FUSE", true);
+  s.recycle = boolean(lookup, "HOLDFAST_RECYCLE", true);
+  s.retain = boolean(lookup, "HOLDFAST_RETAIN", true);
+  if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
+    std::string_view name(device);
+    if (name != "cpu" && name != "gpu") reject("HOLDFAST_DEFAULT_DEVICE", device, "cpu or gpu");
+    s.default_device_is_gpu = name == "gpu";
+  }
+  return s;
+}
+
+const Settings& settings() {
+  static const Settings parsed =
+      parse([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  return parsed;
+}
+
+std::string markdown() {
+  std::string text = "| switch | default | meaning |\n|---|---|---|\n";
+  for (const Switch& s : switches) {
+    text += std::string("| `") + s.name + "` | " + s.default_text + " | " + s.meaning + " |\n";
+  }
+  return text;
+}
+
+}  // namespace holdfast::environment

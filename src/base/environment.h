@@ -1,0 +1,41 @@
+// The environment switches: one table, read once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace holdfast::environment {
+
+struct Switch {
+  const char* name;
+  const char* default_text;
+  const char* meaning;
+};
+
+// Every switch, in the order the README lists them.
+std::span<const Switch> table();
+
+// The values, parsed and checked.
+struct Settings {
+  int threads = 0;  // 0: what affinity and cgroup quota allow
+  bool retain = true;
+  bool recycle = true;
+  bool fuse = true;
+  int max_ops_per_buffer = 256;
+  size_t max_bytes_per_buffer = size_t{256} << 20;
+  bool default_device_is_gpu = false;
+};
+
+// Reads the environment at the first call. Throws std::invalid_argument that names the variable,
+// its value and what it may be; a later call tries again.
+const Settings& settings();
+
+// Parses a set of variables given as a look-up function; for tests.
+Settings parse(const char* (*lookup)(const char* name));
+
+// The table as Markdown, for the README.
+std::string markdown();
+
+}  // namespace holdfast::environment
