@@ -1,0 +1,75 @@
+// Encoder: how a primitive puts work on its stream. Binding is retaining: what is bound to a
+// command lives until the command list has completed, and there is no other way to bind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <holdfast/array.h>
+#include <holdfast/stream.h>
+
+namespace holdfast {
+
+namespace exec {
+class Queue;
+}
+
+// Used inside eval_cpu/eval_gpu of a primitive, on the thread that evaluates, with the stream's
+// queue locked. A command takes the bindings made since the previous command.
+class Encoder {
+ public:
+  // The encoder of the stream that this thread is encoding for; throws std::logic_error elsewhere.
+  static Encoder& of(const Stream& stream);
+
+  // Memory for an output or a temporary that commands of this queue write. It may have been used by
+  // earlier commands of the queue that have not run yet: the host must not touch it.
+  allocator::Buffer allocate(size_t bytes);
+  // Gives `out` row-contiguous memory of its own.
+  void allocate(array& out);
+
+  // Bind an evaluated array for reading, for writing, or both.
+  void input(const array& a);
+  void output(array& a);
+  // Bind bytes of a buffer by hand.
+  void raw_input(const allocator::Buffer& buffer, int64_t begin, int64_t end);
+  void raw_output(const allocator::Buffer& buffer, int64_t begin, int64_t end);
+
+  // Adds a command that calls `body(begin, end)` over sub-ranges of [0, tasks), from several
+  // threads when `work` (bytes moved, or an equivalent) makes that worth while. How the ranges are
+  // cut must not change the result. `op` must outlive the process (a literal).
+  template <typename Body>
+  void native(const char* op, int64_t tasks, int64_t work, Body&& body) {
+    using Stored = std::decay_t<Body>;
+    void* place = parameters(sizeof(Stored), alignof(Stored));
+    new (place) Stored(std::forward<Body>(body));
+    void (*destroy)(void*) = nullptr;
+    if constexpr (!std::is_trivially_destructible_v<Stored>) {
+      destroy = [](void* p) { static_cast<Stored*>(p)->~Stored(); };
+    }
+    add_native(op, tasks, work, place, destroy,
+               [](void* p, int64_t begin, int64_t end) { (*static_cast<Stored*>(p))(begin, end); });
+  }
+  // A command that calls `body()` once, on some thread of the device.
+  template <typename Body>
+  void host_callback(const char* op, Body&& body) {
+    native(op, 1, 0, [f = std::forward<Body>(body)](int64_t, int64_t) mutable { f(); });
+  }
+  // Copies the bytes of `source` to `target`; both contiguous and of the same size.
+  void copy(const array& source, array& target);
+  // Fills the contiguous `target` with a pattern of its item size.
+  void fill(array& target, const void* value);
+
+  exec::Queue& queue() { return queue_; }
+  explicit Encoder(exec::Queue& queue) : queue_(queue) {}
+
+ private:
+  void* parameters(size_t size, size_t alignment);
+  void add_native(const char* op, int64_t tasks, int64_t work, void* place, void (*destroy)(void*),
+                  void (*run)(void*, int64_t, int64_t));
+  exec::Queue& queue_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,19 @@
+// Everything public, in one header.
+#pragma once
+
+#include <holdfast/allocator.h>
+#include <holdfast/array.h>
+#include <holdfast/device.h>
+#include <holdfast/dtype.h>
+#include <holdfast/encoder.h>
+#include <holdfast/errors.h>
+#include <holdfast/event.h>
+#include <holdfast/label.h>
+#include <holdfast/memory.h>
+#include <holdfast/ops.h>
+#include <holdfast/primitive.h>
+#include <holdfast/random.h>
+#include <holdfast/stream.h>
+#include <holdfast/transforms.h>
+#include <holdfast/types.h>
+#include <holdfast/utils.h>

@@ -1,0 +1,309 @@
+// The ops: functions that add a node to the graph. Shapes, dtypes and axes are checked here, when
+// the node is built; nothing is computed before evaluation.
+//
+// Every op takes the stream (or device) to run on as its last argument; none means the thread's
+// default. Axes may be negative: they count from the end. Operands of different dtypes are promoted
+// (promote_types), operands of different shapes broadcast.
+//
+// Errors: std::invalid_argument (shape, dtype, value), std::out_of_range (axis),
+// std::overflow_error (a dimension or a size that does not fit), each as "[op] what was expected,
+// got what came".
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <holdfast/array.h>
+#include <holdfast/stream.h>
+
+namespace holdfast {
+
+// --- element-wise: one function per row of the table ------------------------------------
+
+#define UNARY(function, Primitive, rule, in_types, description) \
+  array function(const array& a, StreamOrDevice s = {});
+#define BINARY(function, Primitive, rule, in_types, description) \
+  array function(const array& a, const array& b, StreamOrDevice s = {});
+#define TERNARY(function, Primitive, rule, in_types, description) \
+  array function(const array& condition, const array& x, const array& y, StreamOrDevice s = {});
+#include <holdfast/elementwise.def>
+
+// The array itself.
+array positive(const array& a, StreamOrDevice s = {});
+array reciprocal(const array& a, StreamOrDevice s = {});
+array degrees(const array& a, StreamOrDevice s = {});
+array radians(const array& a, StreamOrDevice s = {});
+// To `decimals` digits behind the point (before it when negative), halves to even.
+array round(const array& a, int decimals, StreamOrDevice s = {});
+array round(const array& a, StreamOrDevice s = {});
+// Replaces NaN and infinities; infinities by default with the limits of the dtype.
+array nan_to_num(const array& a, float nan = 0.0f,
+                 const std::optional<float>& posinf = std::nullopt,
+                 const std::optional<float>& neginf = std::nullopt, StreamOrDevice s = {});
+// At least one of the limits must be given.
+array clip(const array& a, const std::optional<array>& a_min = std::nullopt,
+           const std::optional<array>& a_max = std::nullopt, StreamOrDevice s = {});
+// {floor_divide(a, b), remainder(a, b)}, in one pass.
+std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s = {});
+
+// --- creation ---------------------------------------------------------------------------
+
+// start, start + step, … below (above, for a negative step) stop. Each value is computed in double
+// and rounded once.
+array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice s = {});
+array arange(double start, double stop, double step, StreamOrDevice s = {});
+array arange(double start, double stop, Dtype dtype, StreamOrDevice s = {});
+array arange(double start, double stop, StreamOrDevice s = {});
+array arange(double stop, Dtype dtype, StreamOrDevice s = {});
+array arange(double stop, StreamOrDevice s = {});
+array arange(int start, int stop, int step, StreamOrDevice s = {});
+array arange(int start, int stop, StreamOrDevice s = {});
+array arange(int stop, StreamOrDevice s = {});
+
+array linspace(double start, double stop, int num, bool endpoint, Dtype dtype = float32,
+               StreamOrDevice s = {});
+array linspace(double start, double stop, int num = 50, Dtype dtype = float32,
+               StreamOrDevice s = {});
+
+// `vals` broadcast to `shape`, in memory of its own.
+array full(Shape shape, array vals, Dtype dtype, StreamOrDevice s = {});
+array full(Shape shape, array vals, StreamOrDevice s = {});
+template <typename T>
+  requires std::is_convertible_v<T, complex64_t>
+array full(Shape shape, T val, Dtype dtype, StreamOrDevice s = {}) {
+  return full(std::move(shape), array(val, dtype), dtype, s);
+}
+template <typename T>
+  requires std::is_convertible_v<T, complex64_t>
+array full(Shape shape, T val, StreamOrDevice s = {}) {
+  return full(std::move(shape), array(val), s);
+}
+array full_like(const array& a, array vals, Dtype dtype, StreamOrDevice s = {});
+array full_like(const array& a, array vals, StreamOrDevice s = {});
+template <typename T>
+  requires std::is_convertible_v<T, complex64_t>
+array full_like(const array& a, T val, Dtype dtype, StreamOrDevice s = {}) {
+  return full(a.shape(), array(val, dtype), dtype, s);
+}
+template <typename T>
+  requires std::is_convertible_v<T, complex64_t>
+array full_like(const array& a, T val, StreamOrDevice s = {}) {
+  return full(a.shape(), array(val, a.dtype()), a.dtype(), s);
+}
+array zeros(const Shape& shape, Dtype dtype, StreamOrDevice s = {});
+array zeros(const Shape& shape, StreamOrDevice s = {});
+array zeros_like(const array& a, StreamOrDevice s = {});
+array zeros_like(const array& a, Dtype dtype, StreamOrDevice s = {});
+array ones(const Shape& shape, Dtype dtype, StreamOrDevice s = {});
+array ones(const Shape& shape, StreamOrDevice s = {});
+array ones_like(const array& a, StreamOrDevice s = {});
+array ones_like(const array& a, Dtype dtype, StreamOrDevice s = {});
+
+// n rows, m columns, ones on the k-th diagonal.
+array eye(int n, int m, int k, Dtype dtype, StreamOrDevice s = {});
+array eye(int n, Dtype dtype, StreamOrDevice s = {});
+array eye(int n, int m, StreamOrDevice s = {});
+array eye(int n, int m, int k, StreamOrDevice s = {});
+array eye(int n, StreamOrDevice s = {});
+array identity(int n, Dtype dtype, StreamOrDevice s = {});
+array identity(int n, StreamOrDevice s = {});
+// Ones on and below the k-th diagonal.
+array tri(int n, int m, int k, Dtype type, StreamOrDevice s = {});
+array tri(int n, Dtype type, StreamOrDevice s = {});
+array tril(array x, int k = 0, StreamOrDevice s = {});
+array triu(array x, int k = 0, StreamOrDevice s = {});
+std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse = false,
+                            const std::string& indexing = "xy", StreamOrDevice s = {});
+
+// --- type, copy, view -------------------------------------------------------------------
+
+array astype(array a, Dtype dtype, StreamOrDevice s = {});
+// In memory of its own.
+array copy(array a, StreamOrDevice s = {});
+// The same bytes as another dtype; the last axis grows or shrinks with the item size.
+array view(const array& a, const Dtype& dtype, StreamOrDevice s = {});
+// Row-contiguous (or column-contiguous, where allowed); copies only if it must.
+array contiguous(const array& a, bool allow_col_major = false, StreamOrDevice s = {});
+// A view into the row-major elements of `a`; it must stay inside them.
+array as_strided(array a, Shape shape, Strides strides, size_t offset, StreamOrDevice s = {});
+array stop_gradient(const array& a, StreamOrDevice s = {});
+// `inputs`, available only when `dependencies` are.
+std::vector<array> depends(const std::vector<array>& inputs,
+                           const std::vector<array>& dependencies);
+// The number of elements along `axes`, or its inverse, as a 0-d array.
+array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype = int32,
+                         StreamOrDevice s = {});
+
+// --- shape ------------------------------------------------------------------------------
+
+// One dimension may be -1: it is inferred.
+array reshape(const array& a, Shape shape, StreamOrDevice s = {});
+array flatten(const array& a, int start_axis, int end_axis = -1, StreamOrDevice s = {});
+array flatten(const array& a, StreamOrDevice s = {});
+array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s = {});
+array squeeze(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
+array squeeze(const array& a, int axis, StreamOrDevice s = {});
+array squeeze(const array& a, StreamOrDevice s = {});
+array expand_dims(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
+array expand_dims(const array& a, int axis, StreamOrDevice s = {});
+array transpose(const array& a, std::vector<int> axes, StreamOrDevice s = {});
+inline array transpose(const array& a, std::initializer_list<int> axes, StreamOrDevice s = {}) {
+  return transpose(a, std::vector<int>(axes), s);
+}
+array transpose(const array& a, StreamOrDevice s = {});
+array swapaxes(const array& a, int axis1, int axis2, StreamOrDevice s = {});
+array moveaxis(const array& a, int source, int destination, StreamOrDevice s = {});
+array broadcast_to(const array& a, const Shape& shape, StreamOrDevice s = {});
+std::vector<array> broadcast_arrays(const std::vector<array>& inputs, StreamOrDevice s = {});
+array atleast_1d(const array& a, StreamOrDevice s = {});
+std::vector<array> atleast_1d(const std::vector<array>& a, StreamOrDevice s = {});
+array atleast_2d(const array& a, StreamOrDevice s = {});
+std::vector<array> atleast_2d(const std::vector<array>& a, StreamOrDevice s = {});
+array atleast_3d(const array& a, StreamOrDevice s = {});
+std::vector<array> atleast_3d(const std::vector<array>& a, StreamOrDevice s = {});
+
+// --- slice, split, join, gather ---------------------------------------------------------
+
+// start:stop:stride per axis, as in Python; one entry an axis.
+array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
+inline array slice(const array& a, std::initializer_list<int> start, Shape stop, Shape strides,
+                   StreamOrDevice s = {}) {
+  return slice(a, Shape(start), std::move(stop), std::move(strides), s);
+}
+array slice(const array& a, Shape start, Shape stop, StreamOrDevice s = {});
+// `slice_size` elements from `start` (its values are read when the op runs; a slice that leaves the
+// array is an error of the result). `axes` says which axes `start` names; the others start at 0.
+array slice(const array& a, const array& start, std::vector<int> axes, Shape slice_size,
+            StreamOrDevice s = {});
+
+std::vector<array> split(const array& a, int num_splits, int axis, StreamOrDevice s = {});
+std::vector<array> split(const array& a, int num_splits, StreamOrDevice s = {});
+std::vector<array> split(const array& a, const Shape& indices, int axis, StreamOrDevice s = {});
+std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s = {});
+std::vector<array> unstack(const array& a, int axis, StreamOrDevice s = {});
+std::vector<array> unstack(const array& a, StreamOrDevice s = {});
+array concatenate(std::vector<array> arrays, int axis, StreamOrDevice s = {});
+array concatenate(std::vector<array> arrays, StreamOrDevice s = {});
+array stack(const std::vector<array>& arrays, int axis, StreamOrDevice s = {});
+array stack(const std::vector<array>& arrays, StreamOrDevice s = {});
+
+// Indices count from the end when negative; one out of range is an error of the result.
+array take(const array& a, const array& indices, int axis, StreamOrDevice s = {});
+array take(const array& a, int index, int axis, StreamOrDevice s = {});
+array take(const array& a, const array& indices, StreamOrDevice s = {});
+array take(const array& a, int index, StreamOrDevice s = {});
+array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s = {});
+
+// --- comparison of whole arrays ---------------------------------------------------------
+
+array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice s = {});
+array array_equal(const array& a, const array& b, StreamOrDevice s = {});
+// |a - b| <= atol + rtol * |b|
+array isclose(const array& a, const array& b, double rtol = 1e-5, double atol = 1e-8,
+              bool equal_nan = false, StreamOrDevice s = {});
+array allclose(const array& a, const array& b, double rtol = 1e-5, double atol = 1e-8,
+               bool equal_nan = false, StreamOrDevice s = {});
+
+// --- reductions: over all axes, some, or one --------------------------------------------
+
+#define HOLDFAST_REDUCTION(name)                                                  \
+  array name(const array& a, bool keepdims, StreamOrDevice s = {});               \
+  array name(const array& a, StreamOrDevice s = {});                              \
+  array name(const array& a, const std::vector<int>& axes, bool keepdims = false, \
+             StreamOrDevice s = {});                                              \
+  array name(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+HOLDFAST_REDUCTION(all)
+HOLDFAST_REDUCTION(any)
+// sum and prod: bool and integers narrower than 32 bits give int32 or uint32.
+HOLDFAST_REDUCTION(sum)
+HOLDFAST_REDUCTION(prod)
+// min and max give NaN if one is there.
+HOLDFAST_REDUCTION(min)
+HOLDFAST_REDUCTION(max)
+HOLDFAST_REDUCTION(mean)
+HOLDFAST_REDUCTION(logsumexp)
+#undef HOLDFAST_REDUCTION
+
+#define HOLDFAST_REDUCTION_WITH_DDOF(name)                                                      \
+  array name(const array& a, bool keepdims, int ddof = 0, StreamOrDevice s = {});               \
+  array name(const array& a, StreamOrDevice s = {});                                            \
+  array name(const array& a, const std::vector<int>& axes, bool keepdims = false, int ddof = 0, \
+             StreamOrDevice s = {});                                                            \
+  array name(const array& a, int axis, bool keepdims = false, int ddof = 0, StreamOrDevice s = {});
+HOLDFAST_REDUCTION_WITH_DDOF(var)
+HOLDFAST_REDUCTION_WITH_DDOF(std)
+#undef HOLDFAST_REDUCTION_WITH_DDOF
+
+array count_nonzero(const array& a, bool keepdims = false, StreamOrDevice s = {});
+array count_nonzero(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+array count_nonzero(const array& a, const std::vector<int>& axes, bool keepdims = false,
+                    StreamOrDevice s = {});
+
+// The index of the first smallest (largest) element, uint32; without an axis: into the flattened
+// array.
+array argmin(const array& a, bool keepdims, StreamOrDevice s = {});
+array argmin(const array& a, StreamOrDevice s = {});
+array argmin(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+array argmax(const array& a, bool keepdims, StreamOrDevice s = {});
+array argmax(const array& a, StreamOrDevice s = {});
+array argmax(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
+
+// Half types always compute in float32: `precise` changes nothing.
+array softmax(const array& a, const std::vector<int>& axes, bool precise = false,
+              StreamOrDevice s = {});
+array softmax(const array& a, bool precise = false, StreamOrDevice s = {});
+array softmax(const array& a, int axis, bool precise = false, StreamOrDevice s = {});
+
+// --- linear algebra ---------------------------------------------------------------------
+
+// The last two axes are matrices, the others broadcast; a 1-d operand is a row (a) or a column (b).
+array matmul(const array& a, const array& b, StreamOrDevice s = {});
+
+// --- operators --------------------------------------------------------------------------
+
+// A scalar becomes a 0-d array of its C++ type's dtype (double: float32) and is promoted as usual.
+template <typename T>
+concept Scalar = std::is_convertible_v<T, complex64_t> && !is_array_v<T>;
+
+#define HOLDFAST_OPERATOR(op, function) \
+  inline array operator op(const array& a, const array& b) { return function(a, b); }
+#define HOLDFAST_OPERATOR_WITH_SCALARS(op, function) \
+  HOLDFAST_OPERATOR(op, function)                    \
+  template <Scalar T>                                \
+  array operator op(T a, const array& b) {           \
+    return function(array(a), b);                    \
+  }                                                  \
+  template <Scalar T>                                \
+  array operator op(const array& a, T b) {           \
+    return function(a, array(b));                    \
+  }
+HOLDFAST_OPERATOR_WITH_SCALARS(==, equal)
+HOLDFAST_OPERATOR_WITH_SCALARS(!=, not_equal)
+HOLDFAST_OPERATOR_WITH_SCALARS(>, greater)
+HOLDFAST_OPERATOR_WITH_SCALARS(>=, greater_equal)
+HOLDFAST_OPERATOR_WITH_SCALARS(<, less)
+HOLDFAST_OPERATOR_WITH_SCALARS(<=, less_equal)
+HOLDFAST_OPERATOR_WITH_SCALARS(+, add)
+HOLDFAST_OPERATOR_WITH_SCALARS(-, subtract)
+HOLDFAST_OPERATOR_WITH_SCALARS(*, multiply)
+HOLDFAST_OPERATOR_WITH_SCALARS(%, remainder)
+HOLDFAST_OPERATOR(/, divide)
+HOLDFAST_OPERATOR(&&, logical_and)
+HOLDFAST_OPERATOR(||, logical_or)
+HOLDFAST_OPERATOR(&, bitwise_and)
+HOLDFAST_OPERATOR(|, bitwise_or)
+HOLDFAST_OPERATOR(^, bitwise_xor)
+HOLDFAST_OPERATOR(<<, left_shift)
+HOLDFAST_OPERATOR(>>, right_shift)
+#undef HOLDFAST_OPERATOR_WITH_SCALARS
+#undef HOLDFAST_OPERATOR
+inline array operator/(double a, const array& b) { return divide(array(a), b); }
+inline array operator/(const array& a, double b) { return divide(a, array(b)); }
+inline array operator-(const array& a) { return negative(a); }
+inline array operator~(const array& a) { return bitwise_invert(a); }
+
+}  // namespace holdfast

@@ -1,0 +1,112 @@
+// CommandList: work for a device, as plain data.
+//
+// A list starts when the lists it waits for have completed and the earlier lists of its queue have;
+// its completion is its signal. Waits and signals stand at the list, not among the commands: a
+// queue runs its lists in order, so a wait in the middle would only split the list, and the queue
+// does that itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <holdfast/label.h>
+
+#include "devices/memory.h"
+
+namespace holdfast::exec {
+
+// One range of bytes that a command reads or writes.
+struct Binding {
+  Buffer* buffer;
+  uint64_t identity;  // the buffer's when it was bound
+  Storage* storage;
+  int64_t begin, end;
+  bool writes;
+};
+
+// A command that must run before: because of its data, or only because memory is reused.
+struct Edge {
+  enum class Kind : uint8_t { data, reuse };
+  uint32_t predecessor;
+  Kind kind;
+};
+
+struct Command {
+  enum class Kind : uint8_t { native, copy, fill };
+
+  Kind kind = Kind::native;
+  const char* op = "";      // the primitive that encoded it
+  const char* detail = "";  // which of its commands
+  label::Label label;
+  uint32_t first_binding = 0, binding_count = 0;
+  uint32_t first_edge = 0, edge_count = 0;
+  int64_t tasks = 1;  // native: run(parameters, begin, end) over ranges of [0, tasks)
+  int64_t work = 0;   // bytes moved, or an equivalent: decides how many threads help
+
+  void (*run)(void*, int64_t, int64_t) = nullptr;
+  void* parameters = nullptr;
+  // copy: source → target; fill: `pattern_size` bytes at `source` repeated over target
+  const void* source = nullptr;
+  void* target = nullptr;
+  size_t bytes = 0;
+  size_t pattern_size = 0;
+};
+
+// Memory for the parameters of a list's commands: freed all at once, kept for the next list.
+class Arena {
+ public:
+  void* allocate(size_t size, size_t alignment);
+  void clear();
+  struct Mark {
+    size_t block, used;
+  };
+  Mark mark() const { return {block_, used_}; }
+  void rewind(Mark m) {
+    block_ = m.block;
+    used_ = m.used;
+  }
+
+ private:
+  static constexpr size_t block_size = 64 * 1024;
+  struct Block {
+    std::unique_ptr<std::byte[]> bytes;
+    size_t size;
+  };
+  std::vector<Block> blocks_;
+  size_t block_ = 0, used_ = 0;
+};
+
+struct CommandList {
+  DeviceQueue* queue = nullptr;
+  uint64_t serial = 0;
+  std::vector<Stamp> waits;
+  std::vector<Command> commands;
+  std::vector<Binding> bindings;
+  std::vector<Edge> edges;
+  std::vector<Buffer*> retained;
+  struct Destructor {
+    void (*destroy)(void*);
+    void* object;
+  };
+  std::vector<Destructor> destructors;
+  Arena arena;
+  int64_t work = 0;
+  int ops = 0;
+
+  // Called by the device when every command has run or failed, under no lock. Allocates nothing.
+  void (*finish)(CommandList&) = nullptr;
+  // Called when a command failed that nobody may wait for. Never throws.
+  void (*failed)(CommandList&, const Ref<Failure>&) = nullptr;
+  void* owner = nullptr;         // the exec::Queue, for the two functions
+  std::shared_ptr<void> layers;  // the chain of layers this list was committed under, or null
+
+  CommandList* next = nullptr;  // in the device's or the queue's list of lists
+
+  // Destroys parameters and forgets everything but memory. `retained` must be empty.
+  void clear();
+  void destroy_parameters(size_t from = 0);
+};
+
+}  // namespace holdfast::exec

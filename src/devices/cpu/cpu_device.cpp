@@ -1,0 +1,355 @@
+#include "devices/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/fault.h"
+#include "base/machine.h"
+#include "devices/cpu/execute.h"
+
+namespace holdfast::exec {
+namespace {
+
+// Waking a sleeping worker costs about 8 µs: each one must have this many bytes to move to pay for
+// it.
+constexpr int64_t work_per_helper = int64_t{256} << 10;
+// How long the thread that owns a job spins for its last helpers before it sleeps.
+constexpr int spins_for_helpers = 4000;
+
+// A queue is in one of four states:
+//   idle      it has no list
+//   ready     its first list may start; in the ready list, served in turn
+//   blocked   its first list waits for another queue; in the blocked list
+//   running   some thread runs its first list, which was taken out
+struct CpuQueue : DeviceQueue {
+  enum class State { idle, ready, blocked, running };
+  State state = State::idle;
+  CommandList* first = nullptr;
+  CommandList* last = nullptr;
+  CpuQueue* previous = nullptr;  // in the ready or the blocked list
+  CpuQueue* next = nullptr;
+  sync::CondVar changed;  // completed a list, or became ready
+  int waiters = 0;
+};
+
+struct QueueList {
+  CpuQueue* first = nullptr;
+  CpuQueue* last = nullptr;
+  void push(CpuQueue* queue) {
+    queue->previous = last;
+    queue->next = nullptr;
+    (last ? last->next : first) = queue;
+    last = queue;
+  }
+  void remove(CpuQueue* queue) {
+    (queue->previous ? queue->previous->next : first) = queue->next;
+    (queue->next ? queue->next->previous : last) = queue->previous;
+    queue->previous = queue->next = nullptr;
+  }
+};
+
+// A command that several threads run. Lives on the stack of the thread that owns it.
+struct Job {
+  Job(void (*function)(void*, int64_t, int64_t), void* argument, int64_t task_count, int helpers)
+      : run(function),
+        parameters(argument),
+        tasks(task_count),
+        grain(std::max<int64_t>(1, task_count / ((helpers + 1) * 8))),
+        wanted(helpers) {}
+
+  void (*const run)(void*, int64_t, int64_t);
+  void* const parameters;
+  const int64_t tasks;
+  const int64_t grain;  // tasks taken at a time
+  sync::Atomic<int64_t> next_task{0};
+  sync::Atomic<int> active{0};  // helpers inside; changed with the device's mutex held
+  int wanted;                   // helpers that may still join; guarded by the mutex
+  std::exception_ptr error;     // guarded by the mutex
+  sync::CondVar left;
+  Job* next = nullptr;
+
+  void drain() {
+    while (true) {
+      int64_t begin = next_task.fetch_add(grain, std::memory_order_relaxed);
+      if (begin >= tasks) return;
+      run(parameters, begin, std::min(tasks, begin + grain));
+    }
+  }
+};
+
+class CpuDevice final : public Device, private TaskRunner {
+ public:
+  explicit CpuDevice(int threads) : threads_(threads > 0 ? threads : machine::threads()) {
+    workers_.reserve(static_cast<size_t>(threads_));
+  }
+
+  std::unique_ptr<DeviceQueue> create_queue() override {
+    auto queue = std::make_unique<CpuQueue>();
+    return queue;
+  }
+
+  void submit(CommandList& list, bool wake) noexcept override {
+    std::unique_lock lock(mutex_);
+    auto& queue = static_cast<CpuQueue&>(*list.queue);
+    list.next = nullptr;
+    (queue.first ? queue.last->next : queue.first) = &list;
+    queue.last = &list;
+    ++unfinished_;
+    if (queue.state != CpuQueue::State::idle) return;
+    place(queue);
+    if (queue.state == CpuQueue::State::ready) announce(queue, wake);
+  }
+
+  void kick(DeviceQueue& device_queue) noexcept override {
+    std::unique_lock lock(mutex_);
+    auto& queue = static_cast<CpuQueue&>(device_queue);
+    if (CpuQueue* runnable = find_ready(queue, 0)) announce(*runnable, true);
+  }
+
+  bool wait(DeviceQueue& device_queue, uint64_t serial,
+            std::optional<sync::Clock::time_point> deadline) override {
+    auto& queue = static_cast<CpuQueue&>(device_queue);
+    std::unique_lock lock(mutex_);
+    while (queue.completed.load(std::memory_order_acquire) < serial) {
+      CpuQueue* runnable = find_ready(queue, 0);
+      if (runnable && !deadline) {
+        run_first(*runnable, lock);
+        continue;
+      }
+      if (runnable) wake_worker();
+      ++queue.waiters;
+      bool in_time = true;
+      if (deadline) {
+        bool woken = false;
+        in_time =
+            queue.changed.wait_until(lock, *deadline, [&] { return std::exchange(woken, true); });
+      } else {
+        queue.changed.wait(lock);
+      }
+      --queue.waiters;
+      if (!in_time || (deadline && sync::now() >= *deadline)) {
+        return queue.completed.load(std::memory_order_acquire) >= serial;
+      }
+    }
+    return true;
+  }
+
+  void shut_down(std::chrono::nanoseconds limit) noexcept override {
+    auto deadline = sync::now() + limit;
+    std::unique_lock lock(mutex_);
+    while (unfinished_ > 0 && sync::now() < deadline) {
+      if (ready_.first) {
+        run_first(*ready_.first, lock);
+      } else {
+        drained_.wait_until(lock, deadline, [&] { return unfinished_ == 0 || ready_.first; });
+      }
+    }
+    stopping_ = true;
+    work_.notify_all();
+    bool drained = unfinished_ == 0;
+    lock.unlock();
+    // A command that does not end is not waited for: the process ends around it.
+    if (!drained) {
+      new std::vector<sync::Thread>(std::move(workers_));
+      return;
+    }
+    for (sync::Thread& worker : workers_) worker.join();
+    workers_.clear();
+  }
+
+ private:
+  // --- queues, all with the mutex held ---
+
+  static bool may_start(const CommandList& list) {
+    return std::all_of(list.waits.begin(), list.waits.end(), [](const Stamp& wait) {
+      return wait.queue->completed.load(std::memory_order_acquire) >= wait.serial;
+    });
+  }
+
+  // Puts a queue that is in no list where its first list belongs.
+  void place(CpuQueue& queue) {
+    if (!queue.first) {
+      queue.state = CpuQueue::State::idle;
+    } else if (may_start(*queue.first)) {
+      queue.state = CpuQueue::State::ready;
+      ready_.push(&queue);
+    } else {
+      queue.state = CpuQueue::State::blocked;
+      blocked_.push(&queue);
+    }
+  }
+
+  // Tells somebody that the queue is ready: a thread that waits for it, else a worker.
+  void announce(CpuQueue& queue, bool wake) {
+    if (queue.waiters > 0) {
+      queue.changed.notify_all();
+    } else if (wake) {
+      wake_worker();
+    }
+  }
+
+  // A ready queue that brings `queue` forward: itself, or one that its first list waits for.
+  CpuQueue* find_ready(CpuQueue& queue, int depth) {
+    if (queue.state == CpuQueue::State::ready) return &queue;
+    if (queue.state != CpuQueue::State::blocked || depth > 16) return nullptr;
+    for (const Stamp& wait : queue.first->waits) {
+      auto& other = static_cast<CpuQueue&>(*wait.queue);
+      if (other.completed.load(std::memory_order_acquire) >= wait.serial) continue;
+      if (CpuQueue* found = find_ready(other, depth + 1)) return found;
+    }
+    return nullptr;
+  }
+
+  // Runs the first list of a ready queue. The mutex is released meanwhile.
+  void run_first(CpuQueue& queue, std::unique_lock<sync::Mutex>& lock) {
+    ready_.remove(&queue);
+    queue.state = CpuQueue::State::running;
+    CommandList* list = queue.first;
+    queue.first = list->next;
+    uint64_t serial = list->serial;
+    lock.unlock();
+    execute(*list, *this);
+    queue.executed.store(serial, std::memory_order_release);
+    list->finish(*list);
+    lock.lock();
+    queue.completed.store(serial, std::memory_order_release);
+    if (--unfinished_ == 0) drained_.notify_all();
+    place(queue);
+    if (queue.waiters > 0) {
+      queue.changed.notify_all();
+    } else if (queue.state == CpuQueue::State::ready) {
+      wake_worker();
+    }
+    unblock();
+  }
+
+  // A list completed: whoever waited for it may be ready.
+  void unblock() {
+    for (CpuQueue* queue = blocked_.first; queue;) {
+      CpuQueue* next = queue->next;
+      if (may_start(*queue->first)) {
+        blocked_.remove(queue);
+        place(*queue);
+        announce(*queue, true);
+      }
+      queue = next;
+    }
+  }
+
+  // --- workers ---
+
+  // With the mutex held. Without a worker the work is done by whoever waits for it.
+  void wake_worker() noexcept {
+    if (idle_workers_ > 0) {
+      work_.notify_one();
+      return;
+    }
+    if (static_cast<int>(workers_.size()) >= threads_ || stopping_) return;
+    try {
+      if (fault::hit(fault::Point::thread_start)) return;
+      workers_.emplace_back("holdfast-" + std::to_string(workers_.size()), [this] { work(); });
+    } catch (...) {
+    }
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      if (jobs_) {
+        help(*jobs_, lock);
+      } else if (ready_.first) {
+        run_first(*ready_.first, lock);
+      } else {
+        ++idle_workers_;
+        work_.wait(lock);
+        --idle_workers_;
+      }
+    }
+  }
+
+  // --- jobs ---
+
+  void help(Job& job, std::unique_lock<sync::Mutex>& lock) {
+    if (--job.wanted == 0) unlink(job);
+    job.active.fetch_add(1, std::memory_order_relaxed);
+    lock.unlock();
+    std::exception_ptr error = drain(job);
+    lock.lock();
+    if (error && !job.error) job.error = error;
+    // The owner may leave as soon as it sees 0, but not while we hold the mutex.
+    if (job.active.fetch_sub(1, std::memory_order_release) == 1) job.left.notify_all();
+  }
+
+  static std::exception_ptr drain(Job& job) noexcept {
+    try {
+      job.drain();
+      return nullptr;
+    } catch (...) {
+      job.next_task.store(job.tasks, std::memory_order_relaxed);
+      return std::current_exception();
+    }
+  }
+
+  void unlink(Job& job) {
+    for (Job** link = &jobs_; *link; link = &(*link)->next) {
+      if (*link == &job) {
+        *link = job.next;
+        return;
+      }
+    }
+  }
+
+  void run_tasks(void (*run)(void*, int64_t, int64_t), void* parameters, int64_t tasks,
+                 int64_t work) override {
+    int64_t helpers =
+        std::min({static_cast<int64_t>(threads_ - 1), tasks - 1, work / work_per_helper});
+    if (helpers <= 0) {
+      run(parameters, 0, tasks);
+      return;
+    }
+    Job job(run, parameters, tasks, static_cast<int>(helpers));
+    {
+      std::lock_guard guard(mutex_);
+      job.next = jobs_;
+      jobs_ = &job;
+      for (int64_t i = 0; i < helpers; ++i) wake_worker();
+    }
+    std::exception_ptr error = drain(job);
+    std::unique_lock lock(mutex_);
+    if (job.wanted > 0) unlink(job);
+    if (job.active.load(std::memory_order_acquire) > 0) {
+      lock.unlock();
+      for (int i = 0; i < spins_for_helpers && job.active.load(std::memory_order_acquire) > 0;
+           ++i) {
+        sync::pause();
+      }
+      lock.lock();
+      job.left.wait(lock, [&] { return job.active.load(std::memory_order_acquire) == 0; });
+    }
+    if (!error) error = job.error;
+    lock.unlock();
+    if (error) std::rethrow_exception(error);
+  }
+
+  const int threads_;
+  sync::Mutex mutex_;
+  // Everything below is guarded by mutex_.
+  sync::CondVar work_;     // a job or a ready queue for a worker
+  sync::CondVar drained_;  // for shut_down
+  QueueList ready_, blocked_;
+  Job* jobs_ = nullptr;
+  std::vector<sync::Thread> workers_;
+  int idle_workers_ = 0;
+  int unfinished_ = 0;  // lists submitted and not completed
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(int threads) {
+  return std::make_unique<CpuDevice>(threads);
+}
+
+}  // namespace holdfast::exec

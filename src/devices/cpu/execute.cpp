@@ -1,0 +1,138 @@
+#include "devices/cpu/execute.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "base/fault.h"
+#include "devices/device.h"
+
+namespace holdfast::exec {
+namespace {
+
+constexpr int64_t copy_chunk = int64_t{1} << 20;
+
+// One floating-point mode for all work, whatever the calling thread has set: round to nearest, keep
+// denormals, no traps.
+class FloatMode {
+ public:
+#if defined(__SSE2__)
+  FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~FloatMode() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#else
+  FloatMode() {}
+#endif
+};
+
+void run_copy(void* parameters, int64_t begin, int64_t end) {
+  const Command& c = *static_cast<const Command*>(parameters);
+  size_t from = static_cast<size_t>(begin * copy_chunk);
+  size_t to = std::min(c.bytes, static_cast<size_t>(end * copy_chunk));
+  std::memcpy(static_cast<char*>(c.target) + from, static_cast<const char*>(c.source) + from,
+              to - from);
+}
+
+void run_fill(void* parameters, int64_t begin, int64_t end) {
+  const Command& c = *static_cast<const Command*>(parameters);
+  size_t from = static_cast<size_t>(begin * copy_chunk);
+  size_t to = std::min(c.bytes, static_cast<size_t>(end * copy_chunk));
+  char* target = static_cast<char*>(c.target);
+  if (c.pattern_size == 1) {
+    std::memset(target + from, *static_cast<const char*>(c.source), to - from);
+    return;
+  }
+  // A block of the pattern, then the block over and over. Chunks are multiples of every item size.
+  alignas(64) char block[4096];
+  for (size_t i = 0; i < sizeof(block); i += c.pattern_size)
+    std::memcpy(block + i, c.source, c.pattern_size);
+  for (size_t i = from; i < to; i += sizeof(block)) {
+    std::memcpy(target + i, block, std::min(sizeof(block), to - i));
+  }
+}
+
+void run_command(Command& command, TaskRunner& runner) {
+  if (fault::hit(fault::Point::dispatch))
+    throw std::runtime_error("injected failure of a dispatch");
+  int64_t chunks = (static_cast<int64_t>(command.bytes) + copy_chunk - 1) / copy_chunk;
+  switch (command.kind) {
+    case Command::Kind::native:
+      runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
+      break;
+    case Command::Kind::copy:
+      runner.run_tasks(run_copy, &command, chunks, command.work);
+      break;
+    case Command::Kind::fill:
+      runner.run_tasks(run_fill, &command, chunks, command.work);
+      break;
+  }
+}
+
+// The failure that a command inherits or starts with; null when it may run.
+Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
+  const Binding* bindings = list.bindings.data() + command.first_binding;
+#if HOLDFAST_CHECKS
+  for (uint32_t i = 0; i < command.binding_count; ++i) {
+    if (bindings[i].buffer->identity() == bindings[i].identity) continue;
+    std::string what = "buffer #" + std::to_string(bindings[i].identity) + " (" +
+                       (bindings[i].writes ? "output" : "input") +
+                       ") was released before the command that refers to it ran";
+    Ref<Failure> failure =
+        Failure::make(Failure::Kind::execution, command.op, command.label.get(), what.c_str());
+    list.failed(list, failure);
+    return failure;
+  }
+#endif
+  for (uint32_t i = 0; i < command.binding_count; ++i) {
+    if (bindings[i].writes) continue;
+    if (Failure* failure = bindings[i].buffer->failure()) return Ref<Failure>(failure);
+  }
+  if (list.queue->cancelled.load(std::memory_order_relaxed) >= list.serial) {
+    Ref<Failure> failure = Failure::make(Failure::Kind::cancelled, command.op, command.label.get(),
+                                         "cancelled before it ran");
+    list.failed(list, failure);
+    return failure;
+  }
+  return nullptr;
+}
+
+void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>& failure) {
+  for (uint32_t i = 0; i < command.binding_count; ++i) {
+    const Binding& binding = list.bindings[command.first_binding + i];
+    if (binding.writes && binding.buffer->identity() == binding.identity)
+      binding.buffer->fail(failure);
+  }
+}
+
+}  // namespace
+
+void execute(CommandList& list, TaskRunner& runner) noexcept {
+  FloatMode mode;
+  for (Command& command : list.commands) {
+    if (Ref<Failure> failure = reason_not_to_run(list, command)) {
+      fail_outputs(list, command, failure);
+      continue;
+    }
+    Ref<Failure> failure;
+    try {
+      run_command(command, runner);
+      continue;
+    } catch (const std::exception& error) {
+      failure =
+          Failure::make(Failure::Kind::execution, command.op, command.label.get(), error.what());
+    } catch (...) {
+      failure = Failure::make(Failure::Kind::execution, command.op, command.label.get(),
+                              "threw something that is not a std::exception");
+    }
+    fail_outputs(list, command, failure);
+    list.failed(list, failure);
+  }
+}
+
+}  // namespace holdfast::exec

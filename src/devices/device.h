@@ -1,0 +1,49 @@
+// Device: what the execution layer needs from hardware. A device runs command lists; it neither
+// tracks hazards nor retains anything.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/sync.h"
+#include "devices/command_list.h"
+
+namespace holdfast::exec {
+
+// The device's side of a queue. Lists of one queue run in order.
+struct DeviceQueue {
+  virtual ~DeviceQueue() = default;
+  void* owner = nullptr;  // the exec::Queue
+  // The last list whose commands have all run: its memory is free for others.
+  sync::Atomic<uint64_t> executed{0};
+  // The last list that was finished as well (released, deleters run): who waits for it may go on.
+  sync::Atomic<uint64_t> completed{0};
+  // Lists up to here that have not started fail with Cancelled.
+  sync::Atomic<uint64_t> cancelled{0};
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::unique_ptr<DeviceQueue> create_queue() = 0;
+
+  // Takes the list until it calls list.finish. With `wake` false the caller promises to wait for
+  // the list (or to call `kick`) soon, and nobody is woken for it. Never throws.
+  virtual void submit(CommandList& list, bool wake) noexcept = 0;
+  // Makes sure that somebody runs what was submitted to the queue.
+  virtual void kick(DeviceQueue& queue) noexcept = 0;
+  // Waits until list `serial`, which was submitted, has completed; without a deadline the calling
+  // thread helps. False when the deadline came first.
+  virtual bool wait(DeviceQueue& queue, uint64_t serial,
+                    std::optional<sync::Clock::time_point> deadline) = 0;
+  // Stops the workers, waiting for at most `limit` for submitted work.
+  virtual void shut_down(std::chrono::nanoseconds limit) noexcept = 0;
+};
+
+inline bool is_executed(const Stamp& stamp) {
+  return stamp.queue->executed.load(std::memory_order_acquire) >= stamp.serial;
+}
+
+}  // namespace holdfast::exec

@@ -1,0 +1,40 @@
+// Failure: why a command did not produce its data. Shared by every buffer that depends on it.
+#pragma once
+
+#include <string>
+
+#include <holdfast/errors.h>
+
+#include "base/ref.h"
+
+namespace holdfast::exec {
+
+class Failure : public RefCounted {
+ public:
+  enum class Kind { execution, cancelled };
+
+  Failure(Kind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+
+  // Throws ExecutionError or Cancelled, and marks the failure as seen.
+  [[noreturn]] void raise() {
+    seen.store(true);
+    if (kind_ == Kind::cancelled) throw Cancelled(message_);
+    throw ExecutionError(message_);
+  }
+  const std::string& message() const { return message_; }
+
+  // A failure to report failures with when memory is gone: made at start, never released.
+  static Ref<Failure> emergency();
+  // Never throws: falls back to the emergency failure.
+  static Ref<Failure> make(Kind kind, const char* op, const std::string* label,
+                           const char* what) noexcept;
+
+  // Has someone been told?
+  sync::Atomic<bool> seen{false};
+
+ private:
+  Kind kind_;
+  std::string message_;
+};
+
+}  // namespace holdfast::exec

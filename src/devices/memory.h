@@ -1,0 +1,109 @@
+// Storage and Buffer: the bytes, and one logical life of them.
+//
+//   array::Data   what the user's arrays share; its count decides donation
+//   Buffer        one allocation: an identity that is never reused. Owners (array::Data, a user's
+//                 handle) and command lists hold it.
+//   Storage       the bytes. Recycling moves a Storage into a new Buffer.
+//
+// Buffers and Storages come from pools that are never unmapped: looking at a dead one is safe, and
+// its identity tells.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <holdfast/allocator.h>
+#include <holdfast/label.h>
+#include <holdfast/small_vector.h>
+
+#include "base/ref.h"
+#include "base/sync.h"
+#include "devices/failure.h"
+
+namespace holdfast::exec {
+
+struct DeviceQueue;
+
+// "Used by list `serial` of `queue`."
+struct Stamp {
+  DeviceQueue* queue;
+  uint64_t serial;
+};
+
+struct Storage {
+  void* address = nullptr;
+  size_t capacity = 0;
+  bool adopted = false;  // a user's pointer: never recycled, `deleter` runs at the end
+  bool mapped = false;   // from mmap, else from aligned_alloc
+  std::function<void(void*)> deleter;
+
+  // The last use of each queue that has not been seen to complete. Guarded by `lock`.
+  sync::SpinLock lock;
+  SmallVector<Stamp, 2> uses;
+
+  Storage* next = nullptr;  // in a free list of the allocator or of a queue, guarded by its lock
+
+  void stamp(DeviceQueue* queue, uint64_t serial);
+  // Have the commands that use this storage been executed, leaving out those of `except`?
+  bool is_idle(const DeviceQueue* except = nullptr);
+  // The one queue whose commands still use it; null when there is none or there are several.
+  DeviceQueue* only_user();
+};
+
+class Buffer {
+ public:
+  uint64_t identity() const { return identity_.load(std::memory_order_relaxed); }
+  size_t size() const { return size_; }
+  const char* op() const { return op_; }
+  const label::Label& label() const { return label_; }
+  Storage* storage() const { return storage_; }
+
+  // Owners.
+  void retain_owner() { counts_.fetch_add(one_owner, std::memory_order_relaxed); }
+  // The last owner's release gives the storage to the queue that still uses it, if only one does.
+  void release_owner() noexcept;
+  // Runs `finalizer(handle)` when the buffer ends, before its storage is given back; the finalizer
+  // owns one reference then, and gives it up with allocator::free or allocator::release.
+  void release_owner_with(std::function<void(allocator::Buffer)> finalizer) noexcept;
+
+  // Command lists.
+  void retain_for_list() { counts_.fetch_add(1, std::memory_order_relaxed); }
+  void release_from_list() noexcept;
+
+  // The first failure of a command that writes this buffer sticks.
+  void fail(const Ref<Failure>& failure) noexcept;
+  Failure* failure() const { return failure_.load(std::memory_order_acquire); }
+
+  uint32_t owner_count() const {
+    return static_cast<uint32_t>(counts_.load(std::memory_order_relaxed) >> 32);
+  }
+
+ private:
+  friend class Allocator;
+  struct Finalizer {
+    std::function<void(allocator::Buffer)> run;
+    Finalizer* next;
+  };
+  static constexpr uint64_t one_owner = uint64_t{1} << 32;
+
+  void retire() noexcept;
+
+  // Owners in the high half, command lists in the low one: one word, so that "the last owner went
+  // while lists remain" is seen exactly once.
+  sync::Atomic<uint64_t> counts_{0};
+  std::atomic<uint64_t> identity_{0};  // 0: dead, in the pool
+  size_t size_ = 0;
+  Storage* storage_ = nullptr;
+  const char* op_ = "";
+  label::Label label_;
+  sync::Atomic<Failure*> failure_{nullptr};
+  sync::Atomic<Finalizer*> finalizers_{nullptr};
+  Buffer* next_ = nullptr;  // in the pool
+};
+
+inline Buffer* buffer_of(const allocator::Buffer& handle) {
+  return static_cast<Buffer*>(const_cast<void*>(handle.ptr()));
+}
+
+}  // namespace holdfast::exec
