@@ -1,0 +1,500 @@
+#include "exec/allocator.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/environment.h"
+#include "base/fault.h"
+#include "base/machine.h"
+#include "devices/device.h"
+#include "exec/layers/layer.h"
+#include "exec/queue.h"
+
+namespace holdfast::exec {
+
+// --- size classes
+// ---------------------------------------------------------------------------------
+
+int SizeClasses::of(size_t bytes) {
+  // 64-byte steps up to 1 KiB, then 16 steps per power of two.
+  size_t units = (std::max<size_t>(bytes, 1) + 63) / 64;
+  if (units <= 16) return static_cast<int>(units - 1);
+  int log = std::bit_width(units - 1) - 1;  // 2^log <= units - 1
+  size_t step = size_t{1} << (log - 4);
+  size_t above = (units - (size_t{1} << log) + step - 1) / step;  // 1 … 16
+  return std::min((log - 4) * 16 + 15 + static_cast<int>(above), count - 1);
+}
+
+size_t SizeClasses::bytes(int size_class) {
+  if (size_class < 16) return (static_cast<size_t>(size_class) + 1) * 64;
+  int log = (size_class - 16) / 16 + 4;
+  size_t above = static_cast<size_t>(size_class - 16) % 16 + 1;
+  return ((size_t{1} << log) + above * (size_t{1} << (log - 4))) * 64;
+}
+
+void SizeClasses::push(Storage* storage) {
+  int c = of(storage->capacity);
+  storage->next = heads_[c];
+  heads_[c] = storage;
+  used_[c / 64] |= uint64_t{1} << (c % 64);
+  ++size_;
+}
+
+// --- storage
+// --------------------------------------------------------------------------------------
+
+void Storage::stamp(DeviceQueue* queue, uint64_t serial) {
+  std::lock_guard guard(lock);
+  for (Stamp& use : uses) {
+    if (use.queue == queue) {
+      use.serial = serial;
+      return;
+    }
+  }
+  // Replace a stamp that no longer says anything before growing.
+  for (Stamp& use : uses) {
+    if (is_executed(use)) {
+      use = {queue, serial};
+      return;
+    }
+  }
+  uses.push_back({queue, serial});
+}
+
+bool Storage::is_idle(const DeviceQueue* except) {
+  std::lock_guard guard(lock);
+  for (const Stamp& use : uses) {
+    if (use.queue != except && !is_executed(use)) return false;
+  }
+  return true;
+}
+
+DeviceQueue* Storage::only_user() {
+  std::lock_guard guard(lock);
+  DeviceQueue* user = nullptr;
+  for (const Stamp& use : uses) {
+    if (is_executed(use)) continue;
+    if (user) return nullptr;
+    user = use.queue;
+  }
+  return user;
+}
+
+// --- allocator
+// ------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr size_t huge_page = size_t{2} << 20;
+// Objects are made by the slab, so that one that died can still be looked at.
+constexpr int slab_objects = 256;
+
+void* system_allocate(size_t capacity, bool& mapped) {
+  mapped = capacity >= huge_page;
+  if (!mapped) return std::aligned_alloc(64, capacity);
+  // Over-map by one huge page and trim, so that the kernel can use huge pages from the start.
+  size_t length = capacity + huge_page;
+  void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) return nullptr;
+  uintptr_t start = reinterpret_cast<uintptr_t>(base);
+  uintptr_t aligned = (start + huge_page - 1) & ~(huge_page - 1);
+  if (aligned > start) munmap(base, aligned - start);
+  if (size_t tail = start + length - (aligned + capacity)) {
+    munmap(reinterpret_cast<void*>(aligned + capacity), tail);
+  }
+  void* address = reinterpret_cast<void*>(aligned);
+  madvise(address, capacity, MADV_HUGEPAGE);
+  return address;
+}
+
+size_t capacity_for(size_t bytes) {
+  size_t capacity = SizeClasses::bytes(SizeClasses::of(bytes));
+  // mmap works in pages.
+  return capacity >= huge_page ? (capacity + 4095) & ~size_t{4095} : capacity;
+}
+
+}  // namespace
+
+Allocator& Allocator::get() {
+  static Allocator* allocator = new Allocator;
+  return *allocator;
+}
+
+Allocator::Allocator() {
+  size_t memory = machine::memory_bytes();
+  memory_limit_.store(memory - memory / 5);
+  cache_limit_.store(memory - memory / 5);
+}
+
+void Allocator::register_bin(Bin* bin) {
+  std::lock_guard guard(mutex_);
+  bins_.push_back(bin);
+}
+
+void Allocator::add_active(size_t bytes) {
+  size_t now = active_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  size_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
+Storage* Allocator::new_storage() {
+  if (!free_storages_) {
+    Storage* slab = new Storage[slab_objects];
+    for (int i = 0; i < slab_objects; ++i) {
+      slab[i].next = free_storages_;
+      free_storages_ = &slab[i];
+    }
+  }
+  Storage* storage = free_storages_;
+  free_storages_ = storage->next;
+  storage->next = nullptr;
+  return storage;
+}
+
+void Allocator::free_storage(Storage* storage) noexcept {
+  {
+    std::lock_guard guard(storage->lock);
+    storage->uses.clear();
+  }
+  storage->address = nullptr;
+  storage->capacity = 0;
+  storage->adopted = storage->mapped = false;
+  storage->next = free_storages_;
+  free_storages_ = storage;
+}
+
+Storage* Allocator::from_cache(size_t bytes) {
+  Storage* storage = cache_.take(bytes, [](Storage*) { return true; });
+  if (!storage) return nullptr;
+  cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  add_active(storage->capacity);
+  return storage;
+}
+
+// With mutex_ held.
+Storage* Allocator::from_system(size_t bytes, const char* op) {
+  if (bytes > (size_t{1} << 60)) throw OutOfMemory(breakdown(bytes, op));
+  size_t capacity = capacity_for(bytes);
+  if (!make_room(capacity)) throw OutOfMemory(breakdown(bytes, op));
+  Storage* storage = new_storage();
+  storage->address = system_allocate(capacity, storage->mapped);
+  if (!storage->address) {
+    free_storage(storage);
+    throw OutOfMemory(breakdown(bytes, op));
+  }
+  storage->capacity = capacity;
+  add_active(capacity);
+  return storage;
+}
+
+// Shrinks the cache so that `bytes` more fit the limit. With mutex_ held.
+bool Allocator::make_room(size_t bytes) {
+  size_t limit = memory_limit_.load(std::memory_order_relaxed);
+  if (active_.load() + bytes > limit) harvest();
+  if (active_.load() + bytes > limit) return false;
+  if (active_.load() + cached_.load() + bytes <= limit) return true;
+  cache_.drain([&](Storage*) { return active_.load() + cached_.load() + bytes > limit; },
+               [&](Storage* storage) {
+                 cached_.fetch_sub(storage->capacity);
+                 storage->mapped ? (void)munmap(storage->address, storage->capacity)
+                                 : std::free(storage->address);
+                 free_storage(storage);
+               });
+  return true;
+}
+
+// Moves what the queues no longer use from their bins to the cache. With mutex_ held.
+void Allocator::harvest() noexcept {
+  for (Bin* bin : bins_) {
+    Storage* idle = nullptr;
+    {
+      std::lock_guard guard(bin->lock);
+      bin->classes.drain([](Storage* storage) { return storage->is_idle(); },
+                         [&](Storage* storage) {
+                           storage->next = idle;
+                           idle = storage;
+                         });
+    }
+    while (idle) {
+      Storage* storage = idle;
+      idle = idle->next;
+      storage->next = nullptr;
+      active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+      to_cache_or_system(storage);
+    }
+  }
+}
+
+// The storage is idle and no longer counted as active. With mutex_ held.
+void Allocator::to_cache_or_system(Storage* storage) noexcept {
+#if HOLDFAST_CHECKS
+  // Whoever reads memory that is gone gets nonsense that is easy to recognise.
+  std::memset(storage->address, 0xcb, std::min(storage->capacity, size_t{64} << 10));
+#endif
+  if (cached_.load() + storage->capacity <= cache_limit_.load()) {
+    cached_.fetch_add(storage->capacity);
+    cache_.push(storage);
+    return;
+  }
+  storage->mapped ? (void)munmap(storage->address, storage->capacity) : std::free(storage->address);
+  free_storage(storage);
+}
+
+void Allocator::give_back(Storage* storage) noexcept {
+  if (DeviceQueue* user = storage->only_user()) {
+    if (Bin* bin = bin_of(user)) {
+      std::lock_guard guard(bin->lock);
+      bin->classes.push(storage);
+      return;
+    }
+  }
+  // Idle; or several queues use it, which cannot be: their lists hold the buffer.
+  std::lock_guard guard(mutex_);
+  active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  to_cache_or_system(storage);
+}
+
+Buffer* Allocator::new_buffer(Storage* storage, size_t bytes, const char* op,
+                              const label::Label& label) {
+  if (!free_buffers_) {
+    Buffer* slab = new Buffer[slab_objects];
+    for (int i = 0; i < slab_objects; ++i) {
+      slab[i].next_ = free_buffers_;
+      free_buffers_ = &slab[i];
+    }
+  }
+  Buffer* buffer = free_buffers_;
+  free_buffers_ = buffer->next_;
+  buffer->next_ = nullptr;
+  buffer->storage_ = storage;
+  buffer->size_ = bytes;
+  buffer->op_ = op;
+  buffer->label_ = label;
+  buffer->identity_.store(next_identity_.fetch_add(1, std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+  buffer->counts_.store(Buffer::one_owner, std::memory_order_relaxed);
+  live_buffers_.fetch_add(1, std::memory_order_relaxed);
+  return buffer;
+}
+
+void Allocator::free_buffer(Buffer* buffer) noexcept {
+  live_buffers_.fetch_sub(1, std::memory_order_relaxed);
+  std::lock_guard guard(mutex_);
+  buffer->next_ = free_buffers_;
+  free_buffers_ = buffer;
+}
+
+Buffer* Allocator::allocate_for_host(size_t bytes, const char* op) {
+  Buffer* buffer = nullptr;
+  {
+    std::lock_guard guard(mutex_);
+    if (fault::hit(fault::Point::allocation)) throw OutOfMemory(breakdown(bytes, op));
+    Storage* storage = from_cache(bytes);
+    if (!storage) {
+      harvest();
+      storage = from_cache(bytes);
+    }
+    if (!storage) storage = from_system(bytes, op);
+    try {
+      buffer = new_buffer(storage, bytes, op, label::current());
+    } catch (...) {
+      active_.fetch_sub(storage->capacity);
+      to_cache_or_system(storage);
+      throw;
+    }
+  }
+  layers::on_create(*buffer);
+  return buffer;
+}
+
+Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label::Label& label,
+                                      Bin& bin, DeviceQueue* queue) {
+  Buffer* buffer = nullptr;
+  {
+    std::lock_guard guard(mutex_);
+    if (fault::hit(fault::Point::allocation)) throw OutOfMemory(breakdown(bytes, op));
+    Storage* storage = nullptr;
+    if (environment::settings().recycle) {
+      std::lock_guard bin_guard(bin.lock);
+      storage = bin.classes.take(bytes, [&](Storage* s) { return s->is_idle(queue); });
+    }
+    if (!storage) storage = from_cache(bytes);
+    if (!storage && active_.load() + cached_.load() + bytes > memory_limit_.load()) {
+      harvest();
+      storage = from_cache(bytes);
+    }
+    if (!storage) storage = from_system(bytes, op);
+    try {
+      buffer = new_buffer(storage, bytes, op, label);
+    } catch (...) {
+      std::lock_guard bin_guard(bin.lock);
+      bin.classes.push(storage);
+      throw;
+    }
+  }
+  layers::on_create(*buffer);
+  return buffer;
+}
+
+Buffer* Allocator::adopt(void* pointer, size_t bytes, std::function<void(void*)> deleter) {
+  std::unique_lock guard(mutex_);
+  Storage* storage = new_storage();
+  storage->address = pointer;
+  storage->capacity = bytes;
+  storage->adopted = true;
+  storage->deleter = std::move(deleter);
+  Buffer* buffer;
+  try {
+    buffer = new_buffer(storage, bytes, "adopted", label::current());
+  } catch (...) {
+    storage->deleter = nullptr;  // still the caller's
+    free_storage(storage);
+    throw;
+  }
+  guard.unlock();
+  layers::on_create(*buffer);
+  return buffer;
+}
+
+size_t Allocator::active() {
+  std::lock_guard guard(mutex_);
+  harvest();
+  return active_.load();
+}
+
+size_t Allocator::peak() { return peak_.load(); }
+
+void Allocator::reset_peak() {
+  std::lock_guard guard(mutex_);
+  harvest();
+  peak_.store(active_.load());
+}
+
+size_t Allocator::cached() {
+  std::lock_guard guard(mutex_);
+  harvest();
+  return cached_.load();
+}
+
+size_t Allocator::set_memory_limit(size_t limit) { return memory_limit_.exchange(limit); }
+
+size_t Allocator::set_cache_limit(size_t limit) {
+  std::lock_guard guard(mutex_);
+  size_t previous = cache_limit_.exchange(limit);
+  cache_.drain([&](Storage*) { return cached_.load() > limit; },
+               [&](Storage* storage) {
+                 cached_.fetch_sub(storage->capacity);
+                 storage->mapped ? (void)munmap(storage->address, storage->capacity)
+                                 : std::free(storage->address);
+                 free_storage(storage);
+               });
+  return previous;
+}
+
+void Allocator::clear_cache() {
+  std::unique_lock guard(mutex_);
+  harvest();
+  guard.unlock();
+  set_cache_limit(set_cache_limit(0));
+}
+
+std::string Allocator::breakdown(size_t bytes, const char* op) {
+  return std::string("[") + op + "] cannot allocate " + std::to_string(bytes) +
+         " bytes: active memory " + std::to_string(active_.load()) + ", cache " +
+         std::to_string(cached_.load()) + ", limit " + std::to_string(memory_limit_.load()) +
+         " bytes; free arrays, or raise the limit with set_memory_limit";
+}
+
+// --- buffer
+// ---------------------------------------------------------------------------------------
+
+void Buffer::release_owner() noexcept {
+  if (Allocator::get().is_shut_down()) return;
+  // The reference becomes a list's one, so that the buffer outlives what follows.
+  uint64_t before = counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
+  bool was_last_owner = (before >> 32) == 1;
+  bool lists_remain = static_cast<uint32_t>(before) != 0;
+  if (was_last_owner && lists_remain && !storage_->adopted && !finalizers_.load() &&
+      environment::settings().recycle) {
+    // Only lists use it. If they are of one queue, that queue may reuse the bytes from now on.
+    if (DeviceQueue* user = storage_->only_user()) {
+      if (Bin* bin = bin_of(user)) {
+        Storage* moved = storage_;
+        storage_ = nullptr;
+        std::lock_guard guard(bin->lock);
+        bin->classes.push(moved);
+      }
+    }
+  }
+  release_from_list();
+}
+
+void Buffer::release_owner_with(std::function<void(allocator::Buffer)> finalizer) noexcept {
+  if (Allocator::get().is_shut_down()) return;
+  try {
+    auto* node = new Finalizer{std::move(finalizer), finalizers_.load()};
+    while (!finalizers_.compare_exchange_weak(node->next, node)) {
+    }
+    counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
+    release_from_list();
+  } catch (...) {
+    // No memory for the record: leaking the buffer is the one safe thing left.
+  }
+}
+
+void Buffer::release_from_list() noexcept {
+  if (counts_.fetch_sub(1, std::memory_order_acq_rel) == 1) retire();
+}
+
+void Buffer::fail(const Ref<Failure>& failure) noexcept {
+  Failure* expected = nullptr;
+  failure->retain();
+  if (!failure_.compare_exchange_strong(expected, failure.get())) {
+    Ref<Failure> not_needed = Ref<Failure>::adopt(failure.get());
+  }
+}
+
+void Buffer::retire() noexcept {
+  if (Finalizer* finalizer = finalizers_.load()) {
+    finalizers_.store(finalizer->next);
+    counts_.store(one_owner, std::memory_order_relaxed);  // the finalizer's reference
+    auto run = std::move(finalizer->run);
+    delete finalizer;
+    try {
+      run(allocator::Buffer(this));
+    } catch (...) {
+      // A deleter that throws has nobody to tell.
+    }
+    return;
+  }
+  layers::on_retire(*this);
+  identity_.store(0, std::memory_order_relaxed);
+  Ref<Failure> failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
+  label_.reset();
+  Allocator& allocator = Allocator::get();
+  Storage* storage = storage_;
+  storage_ = nullptr;
+  if (storage && storage->adopted) {
+    auto deleter = std::move(storage->deleter);
+    storage->deleter = nullptr;
+    void* pointer = storage->address;
+    {
+      std::lock_guard guard(allocator.mutex_);
+      allocator.free_storage(storage);
+    }
+    try {
+      if (deleter) deleter(pointer);
+    } catch (...) {
+    }
+  } else if (storage) {
+    allocator.give_back(storage);
+  }
+  allocator.free_buffer(this);
+}
+
+}  // namespace holdfast::exec

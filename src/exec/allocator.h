@@ -1,0 +1,156 @@
+// Allocator: storage by size class, a cache with a limit, the memory limit, and the counters.
+//
+// Who gets what: `allocate_for_host` hands out storage whose last use has been executed;
+// `take_for_queue` may hand out storage that the queue's own commands still use. Storage dropped
+// while one queue still uses it waits in that queue's bin (still counted as active) and goes to the
+// cache when harvested.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/sync.h"
+#include "devices/memory.h"
+
+namespace holdfast::exec {
+
+// Storage by size class: 16 classes per power of two, so that at most 1/16 is wasted.
+class SizeClasses {
+ public:
+  static constexpr int count = 64 * 16;
+  static int of(size_t bytes);
+  static size_t bytes(int size_class);
+
+  void push(Storage* storage);
+  // A storage of at least `bytes` and at most about 1.5 times that, for which `accept` holds.
+  template <class Accept>
+  Storage* take(size_t bytes, Accept accept);
+  // Moves every storage for which `accept` holds to `target`.
+  template <class Accept, class Target>
+  void drain(Accept accept, Target target);
+  bool empty() const { return size_ == 0; }
+
+ private:
+  Storage* heads_[count] = {};
+  uint64_t used_[count / 64] = {};  // bit: the class has an entry
+  size_t size_ = 0;
+};
+
+// Storage that only one queue's commands still use. Locked after the allocator's mutex or alone.
+struct Bin {
+  sync::SpinLock lock;
+  SizeClasses classes;
+};
+
+class Allocator {
+ public:
+  static Allocator& get();
+
+  // A new buffer with one owner, for the host to write at once. Throws OutOfMemory.
+  Buffer* allocate_for_host(size_t bytes, const char* op);
+  // A new buffer with one owner for commands of the queue that owns `bin`.
+  Buffer* allocate_for_queue(size_t bytes, const char* op, const label::Label& label, Bin& bin,
+                             DeviceQueue* queue);
+  Buffer* adopt(void* pointer, size_t bytes, std::function<void(void*)> deleter);
+
+  // A bin to look into when the cache has nothing; bins live as long as the process.
+  void register_bin(Bin* bin);
+
+  size_t active();
+  size_t peak();
+  void reset_peak();
+  size_t cached();
+  size_t memory_limit() const { return memory_limit_.load(); }
+  size_t set_memory_limit(size_t limit);
+  size_t set_cache_limit(size_t limit);
+  void clear_cache();
+
+  // Live buffers, for tests: nothing may be left behind.
+  size_t live_buffers() const { return live_buffers_.load(); }
+  // After exit began nothing is given back: destructors that run later take no lock.
+  void shut_down() { shut_down_.store(true); }
+  bool is_shut_down() const { return shut_down_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Buffer;
+  Allocator();
+
+  Buffer* new_buffer(Storage* storage, size_t bytes, const char* op, const label::Label& label);
+  void free_buffer(Buffer* buffer) noexcept;
+  Storage* from_system(size_t bytes, const char* op);
+  Storage* from_cache(size_t bytes);
+  // Takes a storage that nobody owns any more: to its queue's bin, the cache or the system.
+  void give_back(Storage* storage) noexcept;
+  void to_cache_or_system(Storage* storage) noexcept;
+  void harvest() noexcept;
+  bool make_room(size_t bytes);
+  Storage* new_storage();
+  void free_storage(Storage* storage) noexcept;
+  void add_active(size_t bytes);
+  std::string breakdown(size_t bytes, const char* op);
+
+  sync::Mutex mutex_;
+  // All guarded by mutex_.
+  SizeClasses cache_;
+  std::vector<Bin*> bins_;
+  Storage* free_storages_ = nullptr;
+  Buffer* free_buffers_ = nullptr;
+
+  sync::Atomic<size_t> active_{0};
+  sync::Atomic<size_t> peak_{0};
+  sync::Atomic<size_t> cached_{0};
+  sync::Atomic<size_t> memory_limit_{0};
+  sync::Atomic<size_t> cache_limit_{0};
+  sync::Atomic<size_t> live_buffers_{0};
+  std::atomic<uint64_t> next_identity_{1};
+  std::atomic<bool> shut_down_{false};
+};
+
+// --- templates
+// ------------------------------------------------------------------------------------
+
+template <class Accept>
+Storage* SizeClasses::take(size_t bytes, Accept accept) {
+  if (size_ == 0) return nullptr;
+  int first = of(bytes);
+  for (int c = first; c <= first + 8 && c < count; ++c) {
+    if (!(used_[c / 64] >> (c % 64) & 1)) continue;
+    int looked_at = 0;
+    for (Storage** link = &heads_[c]; *link && looked_at < 16; link = &(*link)->next, ++looked_at) {
+      Storage* storage = *link;
+      if (!accept(storage)) continue;
+      *link = storage->next;
+      if (!heads_[c]) used_[c / 64] &= ~(uint64_t{1} << (c % 64));
+      --size_;
+      storage->next = nullptr;
+      return storage;
+    }
+  }
+  return nullptr;
+}
+
+template <class Accept, class Target>
+void SizeClasses::drain(Accept accept, Target target) {
+  for (int word = 0; word < count / 64; ++word) {
+    for (uint64_t bits = used_[word]; bits; bits &= bits - 1) {
+      int c = word * 64 + __builtin_ctzll(bits);
+      for (Storage** link = &heads_[c]; *link;) {
+        Storage* storage = *link;
+        if (!accept(storage)) {
+          link = &storage->next;
+          continue;
+        }
+        *link = storage->next;
+        storage->next = nullptr;
+        --size_;
+        target(storage);
+      }
+      if (!heads_[c]) used_[word] &= ~(uint64_t{1} << (c % 64));
+    }
+  }
+}
+
+}  // namespace holdfast::exec

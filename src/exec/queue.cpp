@@ -1,0 +1,287 @@
+#include "exec/queue.h"
+
+#include "base/environment.h"
+#include "base/fault.h"
+#include "exec/layers/layer.h"
+#include "exec/runtime.h"
+
+namespace holdfast::exec {
+namespace {
+
+constexpr int spare_lists = 8;
+constexpr size_t unseen_failures = 32;
+// A list that moves fewer bytes than this is not worth waking a worker for while its owner still
+// encodes.
+constexpr int64_t worth_waking = int64_t{1} << 20;
+
+bool has_work(const CommandList& list) {
+  return !list.commands.empty() || !list.waits.empty() || !list.retained.empty();
+}
+
+}  // namespace
+
+Queue::Queue(holdfast::Device device, int index, Device& runs_on)
+    : stream_(index, device),
+      device_(runs_on),
+      device_queue_(runs_on.create_queue()),
+      retain_(environment::settings().retain) {
+  unseen_.reserve(unseen_failures);
+  device_queue_->owner = this;
+  Allocator::get().register_bin(&bin);
+}
+
+Bin* bin_of(DeviceQueue* device_queue) { return &static_cast<Queue*>(device_queue->owner)->bin; }
+
+// --- transactions
+// ---------------------------------------------------------------------------------
+
+Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label& label,
+                                std::span<const Event> wait_for)
+    : queue_(queue), lock_(queue.mutex_) {
+  queue_.op_ = op;
+  queue_.label_ = label;
+  if (!wait_for.empty()) queue_.add_waits(wait_for);
+  CommandList& list = queue_.open();
+  commands_ = list.commands.size();
+  bindings_ = list.bindings.size();
+  edges_ = list.edges.size();
+  destructors_ = list.destructors.size();
+  arena_ = list.arena.mark();
+  work_ = list.work;
+}
+
+Event Queue::Transaction::commit() {
+  committed_ = true;
+  CommandList& list = queue_.open();
+  if (list.commands.size() == commands_) return {};
+  ++list.ops;
+  Event event(&queue_, list.serial);
+  const environment::Settings& settings = environment::settings();
+  if (list.ops >= settings.max_ops_per_buffer ||
+      list.work >= static_cast<int64_t>(settings.max_bytes_per_buffer)) {
+    queue_.submit_open(list.work >= worth_waking);
+  }
+  return event;
+}
+
+Queue::Transaction::~Transaction() {
+  if (!committed_) queue_.take_back(*this);
+}
+
+// Nothing that the op encoded will run. The hazards know its commands, so the list is closed: the
+// next one starts with an empty table.
+void Queue::take_back(Transaction& transaction) {
+  CommandList& list = *open_;
+  list.destroy_parameters(transaction.destructors_);
+  list.commands.resize(transaction.commands_);
+  list.bindings.resize(transaction.bindings_);
+  list.edges.resize(transaction.edges_);
+  list.arena.rewind(transaction.arena_);
+  list.work = transaction.work_;
+  first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
+  submit_open(true);
+}
+
+// --- the open list
+// --------------------------------------------------------------------------------
+
+CommandList& Queue::open() {
+  if (open_) return *open_;
+  {
+    std::lock_guard guard(spare_lock_);
+    if (spare_) {
+      open_ = spare_;
+      spare_ = spare_->next;
+      --spare_count_;
+    }
+  }
+  if (!open_) open_ = new CommandList;
+  open_->next = nullptr;
+  open_->queue = device_queue_.get();
+  open_->serial = next_serial_++;
+  open_->finish = &Queue::finish;
+  open_->failed = [](CommandList& list, const Ref<Failure>& failure) {
+    static_cast<Queue*>(list.owner)->remember(failure);
+  };
+  open_->owner = this;
+  first_pending_binding_ = 0;
+  return *open_;
+}
+
+void Queue::submit_open(bool wake) {
+  CommandList* list = std::exchange(open_, nullptr);
+  hazards_.clear();
+  layers::on_commit(*list);
+  device_.submit(*list, wake);
+}
+
+void Queue::flush(std::optional<uint64_t> serial, bool wake) {
+  {
+    std::lock_guard guard(mutex_);
+    bool wanted = open_ && (serial ? open_->serial <= *serial : has_work(*open_));
+    if (wanted) {
+      submit_open(wake);
+      return;
+    }
+  }
+  // Somebody else may have submitted it with the promise to wait for it.
+  if (wake) kick();
+}
+
+// Called by the thread that ran the list, under no lock, before anyone who waits for it goes on.
+void Queue::finish(CommandList& list) {
+  Queue& queue = *static_cast<Queue*>(list.owner);
+  layers::on_complete(list);
+  for (Buffer* buffer : list.retained) buffer->release_from_list();
+  list.retained.clear();
+  list.clear();
+  {
+    std::lock_guard guard(queue.spare_lock_);
+    if (queue.spare_count_ < spare_lists) {
+      list.next = queue.spare_;
+      queue.spare_ = &list;
+      ++queue.spare_count_;
+      return;
+    }
+  }
+  delete &list;
+}
+
+void Queue::add_waits(std::span<const Event> events) {
+  for (const Event& event : events) {
+    if (event.queue() == this || event.is_signaled()) continue;
+    if (fault::hit(fault::Point::event)) {
+      throw std::runtime_error(std::string("[") + op_ + "] injected failure of an event");
+    }
+    // What is in the list may be what the other queue waits for: it must be able to go first.
+    if (open_ && !open_->commands.empty()) submit_open(true);
+    open().waits.push_back({event.queue()->device_queue_.get(), event.serial()});
+  }
+}
+
+void Queue::wait_for(const Event& event) {
+  if (!event.valid() || event.queue() == this || event.is_signaled()) return;
+  event.queue()->flush(event.serial());
+  std::lock_guard guard(mutex_);
+  add_waits(std::span(&event, 1));
+}
+
+bool Queue::wait(uint64_t serial, std::optional<sync::Clock::time_point> deadline) {
+  if (is_completed(serial)) return true;
+  flush(serial, deadline.has_value());
+  return device_.wait(*device_queue_, serial, deadline);
+}
+
+bool Queue::drain(std::optional<sync::Clock::time_point> deadline) {
+  uint64_t last;
+  {
+    std::lock_guard guard(mutex_);
+    if (open_ && has_work(*open_)) submit_open(deadline.has_value());
+    last = open_ ? open_->serial - 1 : next_serial_ - 1;
+  }
+  return wait(last, deadline);
+}
+
+bool Queue::synchronize(std::optional<sync::Clock::time_point> deadline) {
+  if (!drain(deadline)) return false;
+  Ref<Failure> first;
+  {
+    std::lock_guard guard(spare_lock_);
+    for (Ref<Failure>& failure : unseen_) {
+      if (!first && !failure->seen.load()) first = failure;
+    }
+  }
+  if (!first) return true;
+  {
+    std::lock_guard guard(spare_lock_);
+    std::erase_if(unseen_, [&](const Ref<Failure>& failure) {
+      return failure == first || failure->seen.load();
+    });
+  }
+  first->raise();
+}
+
+void Queue::cancel() {
+  uint64_t last;
+  {
+    std::lock_guard guard(mutex_);
+    if (open_ && !open_->commands.empty()) submit_open(true);
+    last = open_ ? open_->serial - 1 : next_serial_ - 1;
+  }
+  device_queue_->cancelled.store(last);
+}
+
+void Queue::set_retaining(bool retain) {
+  flush();
+  std::lock_guard guard(mutex_);
+  retain_ = retain;
+}
+
+void Queue::remember(const Ref<Failure>& failure) noexcept {
+  std::lock_guard guard(spare_lock_);
+  std::erase_if(unseen_, [](const Ref<Failure>& old) { return old->seen.load(); });
+  if (unseen_.size() < unseen_failures) unseen_.push_back(failure);
+}
+
+// --- encoding
+// -------------------------------------------------------------------------------------
+
+allocator::Buffer Queue::allocate(size_t bytes) {
+  return allocator::Buffer(
+      Allocator::get().allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
+}
+
+void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes) {
+  CommandList& list = open();
+  Storage* storage = buffer->storage();
+  HazardTable::Entry& entry = hazards_.find(storage);
+  uint64_t identity = buffer->identity();
+  if (retain_ && (entry.retained != buffer || entry.retained_identity != identity)) {
+    list.retained.push_back(buffer);
+    buffer->retain_for_list();
+    storage->stamp(device_queue_.get(), list.serial);
+    entry.retained = buffer;
+    entry.retained_identity = identity;
+  }
+  list.bindings.push_back({buffer, identity, storage, begin, end, writes});
+}
+
+void Queue::wait_for_input(const Event& event) {
+  if (!event.valid() || event.queue() == this || event.is_signaled()) return;
+  // An array that is not among the op's inputs: the op's commands so far go first, on their own.
+  throw std::logic_error(std::string("[") + op_ +
+                         "] binds an array of another stream that is not one of its inputs");
+}
+
+void Queue::add(Command command, void (*destroy)(void*)) {
+  CommandList& list = open();
+  if (destroy) {
+    try {
+      list.destructors.push_back({destroy, command.parameters});
+    } catch (...) {
+      destroy(command.parameters);
+      throw;
+    }
+  }
+  uint32_t index = static_cast<uint32_t>(list.commands.size());
+  command.op = op_;
+  command.label = label_;
+  command.first_binding = first_pending_binding_;
+  command.binding_count = static_cast<uint32_t>(list.bindings.size()) - first_pending_binding_;
+  command.first_edge = static_cast<uint32_t>(list.edges.size());
+  // Reads first: what a command writes in place depends on what it reads.
+  for (bool writes : {false, true}) {
+    for (size_t i = command.first_binding; i < list.bindings.size(); ++i) {
+      const Binding& binding = list.bindings[i];
+      if (binding.writes != writes) continue;
+      hazards_.access(hazards_.find(binding.storage), binding, index, list.edges,
+                      command.first_edge);
+    }
+  }
+  command.edge_count = static_cast<uint32_t>(list.edges.size()) - command.first_edge;
+  list.work += command.work;
+  list.commands.push_back(std::move(command));
+  first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
+}
+
+}  // namespace holdfast::exec

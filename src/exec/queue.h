@@ -1,0 +1,117 @@
+// Queue: the execution layer's side of a stream. It holds the open command list, its hazards, and
+// the storage that only its own work still uses.
+//
+// Any thread may encode: it locks the queue, encodes whole ops as transactions, and unlocks. Nobody
+// waits while holding the lock, and nobody holds two queues' locks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <holdfast/event.h>
+#include <holdfast/stream.h>
+
+#include "base/sync.h"
+#include "devices/device.h"
+#include "exec/allocator.h"
+#include "exec/hazards.h"
+
+namespace holdfast::exec {
+
+class Queue {
+ public:
+  Queue(holdfast::Device device, int index, Device& runs_on);
+
+  Stream stream() const { return stream_; }
+  DeviceQueue& device_queue() { return *device_queue_; }
+
+  // An op being encoded: locks the queue; `commit` keeps what was encoded, leaving the scope
+  // without it takes everything back (what the op bound stays retained; the list is closed).
+  class Transaction {
+   public:
+    Transaction(Queue& queue, const char* op, const label::Label& label,
+                std::span<const Event> wait_for);
+    ~Transaction();
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+    // The event that is signaled when the op's commands have completed; invalid when it encoded
+    // none.
+    Event commit();
+
+   private:
+    friend class Queue;
+    Queue& queue_;
+    std::unique_lock<sync::Mutex> lock_;
+    bool committed_ = false;
+    size_t commands_, bindings_, edges_, destructors_;
+    Arena::Mark arena_;
+    int64_t work_;
+  };
+
+  // Submits the open list if it is `serial` or if no serial is named. See Device::submit for
+  // `wake`.
+  void flush(std::optional<uint64_t> serial = {}, bool wake = true);
+  void kick() { device_.kick(*device_queue_); }
+  bool wait(uint64_t serial, std::optional<sync::Clock::time_point> deadline = {});
+  bool is_completed(uint64_t serial) const {
+    return device_queue_->completed.load(std::memory_order_acquire) >= serial;
+  }
+  // Makes the next list start after `event`.
+  void wait_for(const Event& event);
+  // Everything submitted so far, waited for. Throws the first error that nobody has seen.
+  bool synchronize(std::optional<sync::Clock::time_point> deadline = {});
+  // The same without throwing.
+  bool drain(std::optional<sync::Clock::time_point> deadline = {});
+  void cancel();
+
+  // The ablation: bind without retaining (HOLDFAST_RETAIN=0, or for one arm of a benchmark).
+  void set_retaining(bool retain);
+
+  // A failure nobody may be waiting for. Never throws.
+  void remember(const Ref<Failure>& failure) noexcept;
+
+  // For Encoder, inside a transaction.
+  allocator::Buffer allocate(size_t bytes);
+  void bind(Buffer* buffer, int64_t begin, int64_t end, bool writes);
+  void wait_for_input(const Event& event);
+  void* parameters(size_t size, size_t alignment) { return open().arena.allocate(size, alignment); }
+  // Takes the bindings since the previous command.
+  void add(Command command, void (*destroy)(void*));
+
+  Bin bin;
+
+ private:
+  CommandList& open();
+  void submit_open(bool wake);
+  void add_waits(std::span<const Event> events);
+  static void finish(CommandList& list);
+  void take_back(Transaction& transaction);
+
+  const Stream stream_;
+  Device& device_;
+  std::unique_ptr<DeviceQueue> device_queue_;
+
+  sync::Mutex mutex_;
+  // Guarded by mutex_.
+  CommandList* open_ = nullptr;
+  HazardTable hazards_;
+  uint64_t next_serial_ = 1;
+  uint32_t first_pending_binding_ = 0;  // of the open list: bound, but not yet taken by a command
+  const char* op_ = "";
+  label::Label label_;
+  bool retain_;
+
+  // Lists that can be used again, and failures: their own lock, since completion takes it.
+  sync::SpinLock spare_lock_;
+  CommandList* spare_ = nullptr;
+  int spare_count_ = 0;
+  std::vector<Ref<Failure>> unseen_;  // capacity is reserved: completion allocates nothing
+};
+
+// The bin of the queue that owns `device_queue`.
+Bin* bin_of(DeviceQueue* device_queue);
+
+}  // namespace holdfast::exec

@@ -1,0 +1,138 @@
+#include "exec/runtime.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "base/environment.h"
+#include "devices/cpu/cpu_device.h"
+
+namespace holdfast::exec {
+namespace {
+
+enum class State { not_started, running, exiting, forked };
+std::atomic<State> state{State::not_started};
+
+}  // namespace
+
+Runtime& Runtime::get() {
+  switch (state.load(std::memory_order_acquire)) {
+    case State::forked:
+      throw std::runtime_error(
+          "[holdfast] this process was forked from one that had already used holdfast: the worker "
+          "threads are gone. Fork before the first use, or start a new program (exec)");
+    case State::exiting:
+      throw std::runtime_error("[holdfast] the process is exiting: no new work is accepted");
+    default:
+      break;
+  }
+  static Runtime* runtime = new Runtime;
+  return *runtime;
+}
+
+bool Runtime::is_running() { return state.load(std::memory_order_acquire) == State::running; }
+
+Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
+  pthread_atfork(nullptr, nullptr, [] {
+    if (state.load() == State::running) state.store(State::forked);
+  });
+  std::atexit(&Runtime::at_exit);
+  state.store(State::running, std::memory_order_release);
+}
+
+void Runtime::at_exit() {
+  if (state.load() != State::running) return;
+  Runtime& runtime = get();
+  state.store(State::exiting);
+  runtime.cpu_->shut_down(std::chrono::seconds(5));
+  Allocator::get().shut_down();
+}
+
+Queue& Runtime::queue(const Stream& stream) {
+  int index = stream.index;
+  if (index >= 0 && index < block * blocks) {
+    if (auto* entries = table_[index / block].load(std::memory_order_acquire)) {
+      Queue* queue = entries[index % block].load(std::memory_order_acquire);
+      if (queue && queue->stream().device == stream.device) return *queue;
+    }
+  }
+  throw std::invalid_argument("[stream] there is no stream " + std::to_string(index) + " on the " +
+                              (stream.device == holdfast::Device::gpu ? "gpu" : "cpu"));
+}
+
+Queue& Runtime::acquire(holdfast::Device device) {
+  std::lock_guard guard(mutex_);
+  for (size_t i = pool_.size(); i-- > 0;) {
+    Queue* queue = pool_[i];
+    if (queue->stream().device != device) continue;
+    pool_.erase(pool_.begin() + static_cast<std::ptrdiff_t>(i));
+    return *queue;
+  }
+  int index = static_cast<int>(queues_.size());
+  if (index >= block * blocks) throw std::runtime_error("[stream] too many streams");
+  queues_.reserve(queues_.size() + 1);
+  pool_.reserve(queues_.size() + 1);  // giving back must not fail
+  auto& slot = table_[index / block];
+  if (!slot.load()) slot.store(new std::atomic<Queue*>[block]());
+  queues_.push_back(std::make_unique<Queue>(device, index, *cpu_));
+  Queue* queue = queues_.back().get();
+  slot.load()[index % block].store(queue, std::memory_order_release);
+  return *queue;
+}
+
+void Runtime::give_back(Queue& queue) {
+  try {
+    queue.synchronize();
+  } catch (...) {
+    // An error that nobody waited for ends with its thread; arrays keep theirs.
+  }
+  std::lock_guard guard(mutex_);
+  pool_.push_back(&queue);
+}
+
+std::vector<Stream> Runtime::streams() {
+  std::lock_guard guard(mutex_);
+  std::vector<Stream> result;
+  for (const auto& queue : queues_) result.push_back(queue->stream());
+  return result;
+}
+
+void Runtime::drain() {
+  for (const Stream& stream : streams()) queue(stream).drain();
+}
+
+size_t Runtime::queue_count() {
+  std::lock_guard guard(mutex_);
+  return queues_.size();
+}
+
+// --- threads
+// --------------------------------------------------------------------------------------
+
+ThreadStreams& ThreadStreams::get() {
+  static thread_local ThreadStreams* mine = nullptr;
+  if (!mine) {
+    mine = new ThreadStreams;
+    sync::at_thread_exit(
+        [](void* streams) {
+          auto* ending = static_cast<ThreadStreams*>(streams);
+          mine = nullptr;
+          ending->give_back();
+          delete ending;
+        },
+        mine);
+  }
+  return *mine;
+}
+
+void ThreadStreams::give_back() {
+  if (Runtime::is_running()) {
+    for (Queue* queue : owned) Runtime::get().give_back(*queue);
+  }
+  owned.clear();
+  locals.clear();
+  for (auto& stream : defaults) stream.reset();
+}
+
+}  // namespace holdfast::exec
