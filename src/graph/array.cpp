@@ -1,0 +1,386 @@
+#include <holdfast/array.h>
+#include <holdfast/primitive.h>
+#include <holdfast/transforms.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "exec/allocator.h"
+#include "exec/queue.h"
+#include "graph/encoder_scope.h"
+#include "graph/node.h"
+#include "graph/tracing.h"
+
+namespace holdfast {
+
+using detail::Node;
+
+// --- construction
+// ---------------------------------------------------------------------------------
+
+array::Data::~Data() {
+  if (!buffer.ptr()) return;
+  exec::Buffer* owned = exec::buffer_of(buffer);
+  // A deleter of the user's waits for the command lists, as the memory does.
+  d ? owned->release_owner_with(std::move(d)) : owned->release_owner();
+}
+
+detail::Node* array::allocate_leaf(Shape shape, Dtype dtype) {
+  auto node = std::make_unique<Node>(std::move(shape), dtype);
+  detail::set_row_contiguous(*node);
+  node->data = std::make_shared<Data>(allocator::Buffer(
+      exec::Allocator::get().allocate_for_host(node->size * dtype.size(), "array")));
+  node->status.store(Node::available, std::memory_order_release);
+  return node.release();
+}
+
+array::array(const std::complex<float>& value, Dtype dtype) : node_(allocate_leaf({}, dtype)) {
+  complex64_t converted(value);
+  fill(&converted);
+}
+
+array::array(std::initializer_list<float> data)
+    : node_(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, float32)) {
+  fill(data.begin());
+}
+
+array::array(std::initializer_list<int> data, Dtype dtype)
+    : node_(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, dtype)) {
+  fill(data.begin());
+}
+
+array::array(void* data, Shape shape, Dtype dtype, const std::function<void(void*)>& deleter)
+    : node_(nullptr) {
+  auto node = std::make_unique<Node>(std::move(shape), dtype);
+  detail::set_row_contiguous(*node);
+  if (!data && node->size > 0) {
+    throw std::invalid_argument(
+        "[array] cannot adopt a null pointer for an array that has elements");
+  }
+  allocator::Buffer buffer(
+      exec::Allocator::get().adopt(data, node->size * dtype.size(), deleter ? deleter : nullptr));
+  try {
+    node->data = std::make_shared<Data>(buffer);
+  } catch (...) {
+    exec::buffer_of(buffer)->release_owner();
+    throw;
+  }
+  node->status.store(Node::available, std::memory_order_release);
+  node_ = node.release();
+}
+
+array::array(allocator::Buffer data, Shape shape, Dtype dtype, Deleter deleter) : node_(nullptr) {
+  auto node = std::make_unique<Node>(std::move(shape), dtype);
+  detail::set_row_contiguous(*node);
+  size_t needed = node->size * dtype.size();
+  if (needed > 0 && (!data.ptr() || exec::buffer_of(data)->size() < needed)) {
+    throw std::invalid_argument("[array] the buffer has fewer bytes than the shape needs (" +
+                                std::to_string(needed) + ")");
+  }
+  node->data = std::make_shared<Data>(data, std::move(deleter));
+  node->status.store(Node::available, std::memory_order_release);
+  node_ = node.release();
+}
+
+namespace {
+
+void check_dtypes(const Dtype& dtype, const std::shared_ptr<Primitive>& primitive,
+                  const std::vector<array>& inputs) {
+  if (!primitive || primitive->device() != Device::gpu) return;
+  bool has_double = dtype == float64;
+  for (const array& input : inputs) has_double |= input.dtype() == float64;
+  if (has_double) {
+    throw std::invalid_argument(
+        std::string("[") + primitive->name() +
+        "] float64 is not supported on the gpu; use float32 or a cpu stream");
+  }
+}
+
+}  // namespace
+
+array::array(Shape shape, Dtype dtype, std::shared_ptr<Primitive> primitive,
+             std::vector<array> inputs)
+    : node_(nullptr) {
+  if (primitive && primitive->device() == Device::gpu) check_dtypes(dtype, primitive, inputs);
+  auto node = std::make_unique<Node>(std::move(shape), dtype);
+  node->primitive = std::move(primitive);
+  if (detail::in_tracing()) {
+    for (const array& input : inputs) node->tracer |= input.node_->tracer;
+  }
+  node->inputs = std::move(inputs);
+  node_ = node.release();
+}
+
+std::vector<array> array::make_arrays(std::vector<Shape> shapes, const std::vector<Dtype>& dtypes,
+                                      const std::shared_ptr<Primitive>& primitive,
+                                      const std::vector<array>& inputs) {
+  std::vector<array> outputs;
+  outputs.reserve(shapes.size());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    outputs.emplace_back(std::move(shapes[i]), dtypes[i], primitive, inputs);
+  }
+  if (outputs.size() < 2) return outputs;
+  auto group = make_ref<detail::SiblingGroup>();
+  for (array& output : outputs) {
+    group->members.push_back({output.node_, output.shape(), output.dtype()});
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].node_->siblings = group;
+    outputs[i].node_->position = static_cast<uint16_t>(i);
+  }
+  return outputs;
+}
+
+array array::unsafe_weak_copy(const array& other) {
+  auto node = std::make_unique<Node>(other.shape(), other.dtype());
+  node->strides = other.strides();
+  node->flags = other.flags();
+  node->data_size = other.data_size();
+  node->offset = other.offset();
+  // Shares the memory, but not the count that decides donation.
+  exec::Buffer* buffer = exec::buffer_of(other.buffer());
+  buffer->retain_owner();
+  node->data = std::make_shared<Data>(allocator::Buffer(buffer));
+  node->event = other.event();
+  node->status.store(static_cast<uint8_t>(other.status()), std::memory_order_release);
+  return array(node.release());
+}
+
+void array::check_count(size_t count) const {
+  if (count == size()) return;
+  throw std::invalid_argument("[array] the shape needs " + std::to_string(size()) +
+                              " elements, the list has " + std::to_string(count));
+}
+
+// --- everyday members
+// -----------------------------------------------------------------------------
+
+size_t array::size() const { return node_->size; }
+const Shape& array::shape() const { return node_->shape; }
+const Strides& array::strides() const { return node_->strides; }
+Dtype array::dtype() const { return node_->dtype; }
+
+namespace {
+
+size_t checked_dim(int dim, size_t ndim, const char* member) {
+  int n = static_cast<int>(ndim);
+  if (dim < -n || dim >= n) {
+    throw std::out_of_range(std::string("[array::") + member + "] dimension " +
+                            std::to_string(dim) + " is out of range for an array with " +
+                            std::to_string(n) + " dimensions");
+  }
+  return static_cast<size_t>(dim < 0 ? dim + n : dim);
+}
+
+}  // namespace
+
+ShapeElem array::shape(int dim) const { return node_->shape[checked_dim(dim, ndim(), "shape")]; }
+int64_t array::strides(int dim) const {
+  return node_->strides.at(checked_dim(dim, ndim(), "strides"));
+}
+
+void array::eval() {
+  if (node_->status.load(std::memory_order_acquire) == Node::available) return;
+  holdfast::eval(std::vector<array>{*this});
+}
+
+void array::check_item(bool may_evaluate) {
+  if (size() != 1) {
+    throw std::invalid_argument("[array::item] needs an array of one element, got " +
+                                std::to_string(size()));
+  }
+  if (may_evaluate) {
+    eval();
+  } else if (status() == unscheduled) {
+    throw std::invalid_argument("[array::item] a const array must be evaluated first");
+  } else {
+    wait();
+  }
+}
+
+void* array::data_address() const {
+  if (!node_->data) return nullptr;
+  return static_cast<char*>(node_->data->buffer.raw_ptr()) + node_->offset;
+}
+
+// --- graph
+// ----------------------------------------------------------------------------------------
+
+std::uintptr_t array::primitive_id() const {
+  return reinterpret_cast<std::uintptr_t>(node_->primitive.get());
+}
+Primitive& array::primitive() const { return *node_->primitive; }
+std::shared_ptr<Primitive>& array::primitive_ptr() const { return node_->primitive; }
+bool array::has_primitive() const { return node_->primitive != nullptr; }
+const std::vector<array>& array::inputs() const { return node_->inputs; }
+std::vector<array>& array::inputs() { return node_->inputs; }
+uint16_t array::sibling_position() const { return node_->position; }
+
+std::vector<array> array::outputs() const {
+  std::vector<array> result;
+  if (!node_->siblings) {
+    result.push_back(*this);
+    return result;
+  }
+  detail::SiblingGroup& group = *node_->siblings;
+  result.reserve(group.members.size());
+  for (size_t i = 0; i < group.members.size(); ++i) {
+    if (i == node_->position) {
+      result.push_back(*this);
+      continue;
+    }
+    Node* sibling = nullptr;
+    {
+      std::lock_guard guard(group.lock);
+      Node* found = group.members[i].node;
+      if (found && found->retain_unless_gone()) sibling = found;
+    }
+    if (sibling) {
+      result.push_back(array(sibling));
+      continue;
+    }
+    array made(group.members[i].shape, group.members[i].dtype, node_->primitive, node_->inputs);
+    made.node_->siblings = node_->siblings;
+    made.node_->position = static_cast<uint16_t>(i);
+    std::lock_guard guard(group.lock);
+    group.members[i].node = made.node_;
+    result.push_back(std::move(made));
+  }
+  return result;
+}
+
+std::vector<array> array::siblings() const {
+  std::vector<array> others = outputs();
+  others.erase(others.begin() + node_->position);
+  return others;
+}
+
+void array::set_siblings(std::vector<array> siblings, uint16_t position) {
+  auto group = make_ref<detail::SiblingGroup>();
+  for (array& sibling : siblings) {
+    group->members.push_back({sibling.node_, sibling.shape(), sibling.dtype()});
+  }
+  group->members.insert(group->members.begin() + position, {node_, shape(), dtype()});
+  node_->siblings = group;
+  node_->position = position;
+}
+
+void array::detach() {
+  std::vector<array> inputs;
+  std::shared_ptr<Primitive> primitive;
+  Ref<detail::SiblingGroup> group;
+  {
+    std::lock_guard guard(node_->lock);
+    inputs.swap(node_->inputs);
+    primitive.swap(node_->primitive);
+    group = std::move(node_->siblings);
+  }
+  if (group) {
+    std::lock_guard guard(group->lock);
+    if (group->members[node_->position].node == node_)
+      group->members[node_->position].node = nullptr;
+  }
+  node_->position = 0;
+}
+
+bool array::is_donatable() const {
+  return detail::is_donatable_by(*this, 1, EncoderScope::current());
+}
+
+// --- data
+// -----------------------------------------------------------------------------------------
+
+const array::Flags& array::flags() const { return node_->flags; }
+size_t array::data_size() const { return node_->data_size; }
+allocator::Buffer& array::buffer() { return node_->data->buffer; }
+const allocator::Buffer& array::buffer() const { return node_->data->buffer; }
+size_t array::buffer_size() const { return allocator::allocator().size(buffer()); }
+int64_t array::offset() const { return node_->offset; }
+const std::shared_ptr<array::Data>& array::data_shared_ptr() const { return node_->data; }
+
+void array::set_data(allocator::Buffer buffer, Deleter d) {
+  node_->data = std::make_shared<Data>(buffer, std::move(d));
+  detail::set_row_contiguous(*node_);
+}
+
+void array::set_data(allocator::Buffer buffer, size_t data_size, Strides strides, Flags flags,
+                     Deleter d) {
+  set_data(buffer, data_size, std::move(strides), flags, 0, std::move(d));
+}
+
+void array::set_data(allocator::Buffer buffer, size_t data_size, Strides strides, Flags flags,
+                     int64_t offset, Deleter d) {
+  node_->data = std::make_shared<Data>(buffer, std::move(d));
+  node_->data_size = data_size;
+  node_->strides = std::move(strides);
+  node_->flags = flags;
+  node_->offset = offset;
+}
+
+void array::copy_shared_buffer(const array& other) {
+  copy_shared_buffer(other, other.strides(), other.flags(), other.data_size());
+}
+
+void array::copy_shared_buffer(const array& other, const Strides& strides, Flags flags,
+                               size_t data_size, int64_t offset) {
+  node_->data = other.node_->data;
+  node_->strides = strides;
+  node_->flags = flags;
+  node_->data_size = data_size;
+  node_->offset = other.offset() + offset * static_cast<int64_t>(itemsize());
+}
+
+// --- status
+// ---------------------------------------------------------------------------------------
+
+array::Status array::status() const {
+  switch (node_->status.load(std::memory_order_acquire)) {
+    case Node::evaluated:
+      return evaluated;
+    case Node::available:
+      return available;
+    default:
+      return unscheduled;
+  }
+}
+
+void array::set_status(Status status) {
+  node_->status.store(static_cast<uint8_t>(status), std::memory_order_release);
+}
+
+namespace {
+
+void throw_if_failed(const Node& node) {
+  if (!node.data || !node.data->buffer.ptr()) return;
+  if (exec::Failure* failure = exec::buffer_of(node.data->buffer)->failure()) failure->raise();
+}
+
+}  // namespace
+
+bool array::is_available() const {
+  Status now = status();
+  return now == available || (now == evaluated && node_->event.is_signaled());
+}
+
+void array::wait() {
+  if (status() != evaluated) return;
+  node_->event.wait();
+  throw_if_failed(*node_);
+  set_status(available);
+}
+
+bool array::wait_for(std::chrono::nanoseconds timeout) {
+  if (status() != evaluated) return true;
+  if (!node_->event.wait_for(timeout)) return false;
+  wait();
+  return true;
+}
+
+Event& array::event() const { return node_->event; }
+void array::attach_event(Event event) const { node_->event = event; }
+void array::detach_event() const { node_->event = Event(); }
+void array::set_tracer(bool is_tracer) { node_->tracer = is_tracer; }
+bool array::is_tracer() const { return node_->tracer && detail::in_tracing(); }
+
+}  // namespace holdfast

@@ -1,0 +1,360 @@
+// Evaluation: orders the graph, forms fused groups, claims, encodes, submits.
+#include <holdfast/transforms.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "base/environment.h"
+#include "exec/runtime.h"
+#include "graph/claim.h"
+#include "graph/encoder_scope.h"
+#include "graph/eval_errors.h"
+#include "graph/group.h"
+#include "graph/node.h"
+#include "graph/tracing.h"
+#include "graph/visited.h"
+
+namespace holdfast {
+
+using detail::Claim;
+using detail::Node;
+
+namespace {
+
+std::optional<bool>& fusion_override() {
+  static thread_local std::optional<bool> enabled;
+  return enabled;
+}
+
+class Evaluator {
+ public:
+  void run(const std::vector<array>& outputs, bool will_wait) {
+    fuse_ = fusion_override().value_or(environment::settings().fuse);
+    keep_graph_ = detail::retain_graph();
+    try {
+      for (const array& output : outputs) order(output);
+      for (array& node : tape_) process(std::move(node));
+      encode_group();
+    } catch (...) {
+      abandon();
+      throw;
+    }
+    for (exec::Queue* queue : touched_) queue->flush({}, !will_wait);
+    clear();
+  }
+
+  // Makes sure that what was submitted runs although nobody waits for it now.
+  static void kick_all(const std::vector<array>& outputs) {
+    for (const array& output : outputs) {
+      if (output.status() == array::evaluated && output.event().valid())
+        output.event().queue()->kick();
+    }
+  }
+
+ private:
+  // --- order ---
+
+  static bool is_pending(const Node& node) {
+    uint8_t status = node.status.load(std::memory_order_acquire);
+    return status == Node::unscheduled || status == Node::claimed;
+  }
+
+  // Appends what `root` needs to the tape, inputs first.
+  void order(const array& root) {
+    if (!is_pending(*root.node()) || !visited_.insert(root.node())) return;
+    stack_.push_back({root, 0});
+    while (!stack_.empty()) {
+      Frame& frame = stack_.back();
+      if (Node* child = next_child(frame)) {
+        stack_.push_back({array(child), 0});
+      } else {
+        tape_.push_back(std::move(frame.node));
+        stack_.pop_back();
+      }
+    }
+  }
+
+  struct Frame {
+    array node;
+    size_t next;
+  };
+
+  // An input that has to be evaluated first, with a reference. A node that another thread claimed
+  // has its inputs encoded already.
+  Node* next_child(Frame& frame) {
+    Node& node = *frame.node.node();
+    std::lock_guard guard(node.lock);
+    if (node.status.load(std::memory_order_relaxed) != Node::unscheduled) return nullptr;
+    while (frame.next < node.inputs.size()) {
+      Node* input = node.inputs[frame.next++].node();
+      if (!is_pending(*input) || !visited_.insert(input)) continue;
+      input->references.fetch_add(1, std::memory_order_relaxed);
+      return input;
+    }
+    return nullptr;
+  }
+
+  // --- encoding ---
+
+  void process(array node) {
+    Node& n = *node.node();
+    while (true) {
+      Claim claim = detail::try_claim(n);
+      if (claim == Claim::done) return;
+      if (claim == Claim::mine) break;
+      encode_group();  // never wait while holding a claim
+      detail::wait_for_claim(n);
+    }
+    bool joined = false;
+    try {
+      if (!n.primitive) {
+        throw std::invalid_argument(
+            "[eval] the array has neither data nor a primitive to compute it");
+      }
+      joined = joins_group(node);
+    } catch (...) {
+      if (n.siblings) n.siblings->status.store(Node::unscheduled);
+      detail::give_up_claim(n, Node::unscheduled);
+      throw;
+    }
+    if (!joined) encode_single(std::move(node));
+  }
+
+  // Adds a claimed node to the group, or sees to it that the node can be encoded on its own.
+  bool joins_group(const array& node) {
+    const Primitive::Traits& traits = node.node()->primitive->traits();
+    if (traits.elementwise >= 0) {
+      if (group_.try_add(node, fuse_)) return true;
+      encode_group();
+      return group_.try_add(node, fuse_);
+    }
+    // A view of something outside the group does not end it; anything else does.
+    if (!traits.is_view || group_.feeds(*node.node())) encode_group();
+    return false;
+  }
+
+  exec::Queue& queue_of(Primitive& primitive) {
+    exec::Queue& queue = runtime_->queue(primitive.stream());
+    if (touched_.empty() || touched_.back() != &queue) {
+      if (std::find(touched_.begin(), touched_.end(), &queue) == touched_.end()) {
+        touched_.push_back(&queue);
+      }
+    }
+    return queue;
+  }
+
+  // Events of other queues that the inputs wait for; their lists are submitted, so that they will
+  // come.
+  void collect_waits(exec::Queue& queue, std::span<const array> inputs) {
+    waits_.clear();
+    for (const array& input : inputs) {
+      if (input.status() != array::evaluated) continue;
+      const Event& event = input.event();
+      if (!event.valid() || event.queue() == &queue || event.is_signaled()) continue;
+      event.queue()->flush(event.serial());
+      waits_.push_back(event);
+    }
+  }
+
+  void encode_group() {
+    if (group_.empty()) return;
+    std::vector<array> failed;
+    try {
+      Primitive& last = group_.last_primitive();
+      exec::Queue& queue = queue_of(last);
+      collect_waits(queue, group_.inputs());
+      group_.encode(queue, waits_, keep_graph_);
+      return;
+    } catch (const OutOfMemory&) {
+      if (last_chance_) {
+        group_.give_up();
+        throw;
+      }
+      failed = group_.give_up();
+    } catch (...) {
+      Primitive& last = group_.last_primitive();
+      const char* name = last.name();
+      group_.give_up();
+      rethrow_with_op(name);
+    }
+    try_again(std::move(failed));
+  }
+
+  void encode_single(array node) {
+    std::vector<array> failed;
+    try {
+      encode(node);
+      return;
+    } catch (const OutOfMemory&) {
+      undo(node);
+      if (last_chance_) throw;
+      failed.push_back(std::move(node));
+    } catch (...) {
+      // The name lives with the primitive, which others may drop once the claim is given up.
+      std::shared_ptr<Primitive> primitive = node.node()->primitive;
+      undo(node);
+      rethrow_with_op(primitive->name());
+    }
+    try_again(std::move(failed));
+  }
+
+  void encode(array& node) {
+    Node& n = *node.node();
+    Primitive& primitive = *n.primitive;
+    exec::Queue& queue = queue_of(primitive);
+    waits_.clear();
+    if (!primitive.traits().is_view) collect_waits(queue, n.inputs);
+    if (n.siblings) {
+      outputs_ = node.outputs();
+      // Until now only this node says that it is claimed; its siblings' inputs are ours as well.
+      for (array& output : outputs_) {
+        std::lock_guard guard(output.node()->lock);
+        output.node()->status.store(Node::claimed, std::memory_order_relaxed);
+      }
+    } else {
+      outputs_.push_back(node);
+    }
+    Event event;
+    {
+      exec::Queue::Transaction transaction(queue, literal_name(primitive), primitive.label(),
+                                           waits_);
+      EncoderScope scope(queue);
+      if (primitive.device() == Device::gpu) {
+        primitive.eval_gpu(n.inputs, outputs_);
+      } else {
+        primitive.eval_cpu(n.inputs, outputs_);
+      }
+      for (const array& output : outputs_) {
+        if (!output.data_shared_ptr()) {
+          throw std::logic_error(
+              std::string("[") + primitive.name() +
+              "] did not give its output any data (set_data, copy_shared_buffer)");
+        }
+      }
+      event = transaction.commit();
+    }
+    bool keep = keep_graph_ || (n.tracer && detail::in_tracing());
+    if (n.siblings) n.siblings->status.store(Node::evaluated);
+    for (array& output : outputs_) {
+      Node& out = *output.node();
+      out.event = event.valid() ? event : event_of_shared(n, out);
+      detail::give_up_claim(out, out.event.valid() ? Node::evaluated : Node::available);
+    }
+    if (!keep) {
+      for (array& output : outputs_) detail::drop_graph(*output.node());
+    }
+    outputs_.clear();
+  }
+
+  // An op that encoded nothing shares an input's data, and is there when that is.
+  static Event event_of_shared(const Node& node, const Node& output) {
+    for (const array& input : node.inputs) {
+      if (input.node()->data == output.data && input.status() == array::evaluated)
+        return input.event();
+    }
+    return {};
+  }
+
+  void undo(array& node) {
+    Node& n = *node.node();
+    for (array& output : outputs_) {
+      output.node()->data.reset();
+      if (output.node() != &n) detail::give_up_claim(*output.node(), Node::unscheduled);
+    }
+    outputs_.clear();
+    if (n.siblings) n.siblings->status.store(Node::unscheduled);
+    detail::give_up_claim(n, Node::unscheduled);
+  }
+
+  // Memory is short: let all work end, empty the cache, and encode the same nodes once more.
+  void try_again(std::vector<array> nodes) {
+    runtime_->drain();
+    exec::Allocator::get().clear_cache();
+    last_chance_ = true;
+    try {
+      for (array& node : nodes) process(std::move(node));
+      encode_group();
+    } catch (...) {
+      last_chance_ = false;
+      throw;
+    }
+    last_chance_ = false;
+  }
+
+  void abandon() noexcept {
+    group_.give_up();
+    for (exec::Queue* queue : touched_) queue->flush();
+    clear();
+  }
+
+  void clear() noexcept {
+    tape_.clear();
+    stack_.clear();
+    visited_.clear();
+    touched_.clear();
+    outputs_.clear();
+  }
+
+  exec::Runtime* runtime_ = &exec::Runtime::get();
+  std::vector<Frame> stack_;
+  std::vector<array> tape_;
+  VisitedSet visited_;
+  std::vector<exec::Queue*> touched_;
+  std::vector<Event> waits_;
+  std::vector<array> outputs_;
+  Group group_;
+  bool fuse_ = true;
+  bool keep_graph_ = false;
+  bool last_chance_ = false;
+};
+
+// The calling thread's evaluator, kept for its memory; a fresh one inside another evaluation (a
+// deleter that evaluates).
+template <class Use>
+void with_evaluator(Use use) {
+  static thread_local std::unique_ptr<Evaluator> kept;
+  static thread_local bool busy = false;
+  exec::Runtime::get();  // throws after a fork
+  if (busy) {
+    Evaluator nested;
+    use(nested);
+    return;
+  }
+  if (!kept) kept = std::make_unique<Evaluator>();
+  busy = true;
+  struct Reset {
+    ~Reset() { busy = false; }
+  } reset;
+  use(*kept);
+}
+
+bool is_computed(const array& a) { return a.status() != array::unscheduled; }
+
+}  // namespace
+
+void async_eval(std::vector<array> outputs) {
+  if (std::all_of(outputs.begin(), outputs.end(), is_computed)) return;
+  with_evaluator([&](Evaluator& evaluator) { evaluator.run(outputs, false); });
+}
+
+void eval(std::vector<array> outputs) {
+  if (!std::all_of(outputs.begin(), outputs.end(), is_computed)) {
+    with_evaluator([&](Evaluator& evaluator) { evaluator.run(outputs, true); });
+  }
+  try {
+    for (array& output : outputs) output.wait();
+  } catch (...) {
+    Evaluator::kick_all(outputs);
+    throw;
+  }
+}
+
+FusionScope::FusionScope(bool enabled)
+    : previous_(fusion_override().value_or(environment::settings().fuse)) {
+  fusion_override() = enabled;
+}
+
+FusionScope::~FusionScope() { fusion_override() = previous_; }
+
+}  // namespace holdfast

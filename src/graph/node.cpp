@@ -1,0 +1,161 @@
+#include "graph/node.h"
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "base/fault.h"
+#include "devices/memory.h"
+#include "exec/queue.h"
+
+namespace holdfast::detail {
+
+// --- memory of nodes
+// ------------------------------------------------------------------------------
+
+namespace {
+
+// Nodes come and go by the ten thousand: each thread keeps some. Test builds leave them to the
+// heap, which the sanitizers watch.
+constexpr int kept_nodes = HOLDFAST_CHECKS ? 0 : 4096;
+
+struct NodeMemory {
+  NodeMemory* next;
+};
+thread_local NodeMemory* free_nodes = nullptr;
+thread_local int free_node_count = 0;
+thread_local bool registered = false;
+
+void free_kept_nodes(void*) {
+  while (free_nodes) {
+    NodeMemory* memory = free_nodes;
+    free_nodes = memory->next;
+    ::operator delete(memory);
+  }
+  free_node_count = kept_nodes;  // what is freed later on this thread goes to the heap
+}
+
+}  // namespace
+
+void* Node::operator new(size_t size) {
+  if (NodeMemory* memory = free_nodes) {
+    free_nodes = memory->next;
+    --free_node_count;
+    return memory;
+  }
+  return ::operator new(size);
+}
+
+void Node::operator delete(void* memory) noexcept {
+  if (free_node_count >= kept_nodes) {
+    ::operator delete(memory);
+    return;
+  }
+  if (!registered) {
+    registered = true;
+    sync::at_thread_exit(&free_kept_nodes, nullptr);
+  }
+  auto* kept = static_cast<NodeMemory*>(memory);
+  kept->next = free_nodes;
+  free_nodes = kept;
+  ++free_node_count;
+}
+
+// --- life
+// -----------------------------------------------------------------------------------------
+
+Node::Node(Shape node_shape, Dtype node_dtype) : dtype(node_dtype), shape(std::move(node_shape)) {
+  size = checked_size(shape, dtype);
+}
+
+Node::~Node() {
+  if (!siblings) return;
+  std::lock_guard guard(siblings->lock);
+  if (siblings->members[position].node == this) siblings->members[position].node = nullptr;
+}
+
+// A chain of a million nodes dies one after the other, not one inside the other: the inputs of a
+// dying node are taken out first, and those that die with it wait in a list.
+void destroy_node(NodeCount* count) noexcept {
+  static thread_local std::vector<array>* dying = nullptr;
+  Node* node = static_cast<Node*>(count);
+  if (dying) {
+    // Called from below: leave the inputs to the loop that runs already.
+    try {
+      for (array& input : node->inputs) dying->push_back(std::move(input));
+    } catch (...) {
+      // No memory for the list: these few die recursively.
+    }
+    delete node;
+    return;
+  }
+  if (node->inputs.empty()) {
+    delete node;
+    return;
+  }
+  std::vector<array> list = std::move(node->inputs);
+  dying = &list;
+  delete node;
+  while (!list.empty()) {
+    array last = std::move(list.back());
+    list.pop_back();
+  }
+  dying = nullptr;
+}
+
+// --- shapes
+// ---------------------------------------------------------------------------------------
+
+size_t checked_size(const Shape& shape, const Dtype& dtype) {
+  size_t size = 1;
+  bool empty = false, overflow = false;
+  for (ShapeElem dim : shape) {
+    if (dim < 0) {
+      std::string text;
+      for (ShapeElem d : shape) text += (text.empty() ? "" : ",") + std::to_string(d);
+      throw std::invalid_argument("[array] a shape must not have negative dimensions, got (" +
+                                  text + ")");
+    }
+    if (dim == 0)
+      empty = true;
+    else
+      overflow |= __builtin_mul_overflow(size, static_cast<size_t>(dim), &size);
+  }
+  if (empty) return 0;
+  if (overflow || size > (size_t{1} << 62) / dtype.size()) {
+    throw std::overflow_error("[array] the shape has more elements than memory can hold");
+  }
+  return size;
+}
+
+void set_row_contiguous(Node& node) {
+  size_t ndim = node.shape.size();
+  node.strides = Strides(ndim);
+  int64_t stride = 1;
+  int long_dims = 0;
+  for (size_t i = ndim; i-- > 0;) {
+    node.strides[i] = stride;
+    stride *= node.shape[i];
+    long_dims += node.shape[i] > 1;
+  }
+  node.data_size = node.size;
+  node.offset = 0;
+  node.flags = {true, true, long_dims <= 1 || node.size == 0};
+}
+
+bool is_donatable_by(const array& a, uint32_t users, exec::Queue* queue) {
+  sync::yield_point();
+  Node& node = *a.node();
+  if (node.reference_count() != users || node.data.use_count() != 1) return false;
+  // What other queues still read must not be written; our own commands run in order.
+  exec::Storage* storage = exec::buffer_of(node.data->buffer)->storage();
+  if (!storage || storage->adopted || !storage->is_idle(queue ? &queue->device_queue() : nullptr)) {
+    return false;
+  }
+  // A former owner may have read the bytes: its decrement must happen before our writes.
+  // use_count() is a relaxed load, so touch the count itself.
+  std::shared_ptr<array::Data> touch = node.data;
+  return true;
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,49 @@
+#include <holdfast/primitive.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "graph/op.h"
+
+namespace holdfast {
+namespace {
+
+[[noreturn]] void missing(const Primitive& primitive, const char* what) {
+  throw std::invalid_argument(std::string("[Primitive::") + what + "] not implemented for " +
+                              primitive.name());
+}
+
+}  // namespace
+
+std::vector<array> Primitive::jvp(const std::vector<array>&, const std::vector<array>&,
+                                  const std::vector<int>&) {
+  missing(*this, "jvp");
+}
+
+std::vector<array> Primitive::vjp(const std::vector<array>&, const std::vector<array>&,
+                                  const std::vector<int>&, const std::vector<array>&) {
+  missing(*this, "vjp");
+}
+
+std::pair<std::vector<array>, std::vector<int>> Primitive::vmap(const std::vector<array>&,
+                                                                const std::vector<int>&) {
+  missing(*this, "vmap");
+}
+
+std::vector<Shape> Primitive::output_shapes(const std::vector<array>&) {
+  missing(*this, "output_shapes");
+}
+
+// A group of one: for whoever evaluates the primitive by hand.
+void FusableOp::encode(Encoder& encoder, const std::vector<array>& inputs,
+                       std::vector<array>& outputs) {
+  FusedStep step{traits_.elementwise,
+                 static_cast<uint8_t>(inputs.size()),
+                 {0, 1, 2},
+                 outputs[0].dtype(),
+                 inputs.back().dtype(),
+                 &outputs[0]};
+  encode_group(encoder, {&outputs[0].shape(), inputs, 0, std::span(&step, 1), name()});
+}
+
+}  // namespace holdfast
