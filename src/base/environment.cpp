@@ -21,6 +21,8 @@ constexpr Switch switches[] = {
      "`0`: memory that queued work still uses is not reused inside its queue"},
     {"HOLDFAST_RETAIN", "1",
      "`0`: bind without retaining, for tests and bisection only: programs break"},
+    {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
+    {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
 };
 
 [[noreturn]] void reject(const char* name, const char* text, const char* expected) {
@@ -74,8 +76,10 @@ Settings parse(Lookup lookup) {
   return s;
 }
 
-const Settings& settings() {
-  static const Settings parsed =
+const Settings& settings() { return settings_for_tests(); }
+
+Settings& settings_for_tests() {
+  static Settings parsed =
       parse([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
   return parsed;
 }

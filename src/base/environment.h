@@ -32,6 +32,9 @@ struct Settings {
 // its value and what it may be; a later call tries again.
 const Settings& settings();
 
+// The same, to be changed by a test while nothing is in flight.
+Settings& settings_for_tests();
+
 // Parses a set of variables given as a look-up function; for tests.
 Settings parse(const char* (*lookup)(const char* name));
 

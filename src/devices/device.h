@@ -32,6 +32,8 @@ class Device {
   // Takes the list until it calls list.finish. With `wake` false the caller promises to wait for
   // the list (or to call `kick`) soon, and nobody is woken for it. Never throws.
   virtual void submit(CommandList& list, bool wake) noexcept = 0;
+  // Runs what is ready of the queue on the calling thread; does not wait for anything.
+  virtual void help(DeviceQueue& queue) noexcept = 0;
   // Makes sure that somebody runs what was submitted to the queue.
   virtual void kick(DeviceQueue& queue) noexcept = 0;
   // Waits until list `serial`, which was submitted, has completed; without a deadline the calling

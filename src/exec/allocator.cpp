@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/fault.h"
 #include "base/machine.h"
+#include "base/process.h"
 #include "devices/device.h"
 #include "exec/layers/layer.h"
 #include "exec/queue.h"
@@ -290,6 +291,7 @@ void Allocator::free_buffer(Buffer* buffer) noexcept {
 }
 
 Buffer* Allocator::allocate_for_host(size_t bytes, const char* op) {
+  process::check_usable();
   Buffer* buffer = nullptr;
   {
     std::lock_guard guard(mutex_);
@@ -342,6 +344,7 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
 }
 
 Buffer* Allocator::adopt(void* pointer, size_t bytes, std::function<void(void*)> deleter) {
+  process::check_usable();
   std::unique_lock guard(mutex_);
   Storage* storage = new_storage();
   storage->address = pointer;

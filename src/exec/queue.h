@@ -55,6 +55,13 @@ class Queue {
   // `wake`.
   void flush(std::optional<uint64_t> serial = {}, bool wake = true);
   void kick() { device_.kick(*device_queue_); }
+  // Lists that were submitted in the middle of an evaluation and are too small to wake anyone for: the
+  // evaluating thread runs them itself, or wakes a worker when it will not wait for them.
+  void settle_small_lists(bool run_here) {
+    if (!has_small_lists_.load(std::memory_order_relaxed)) return;
+    has_small_lists_.store(false, std::memory_order_relaxed);
+    run_here ? device_.help(*device_queue_) : device_.kick(*device_queue_);
+  }
   bool wait(uint64_t serial, std::optional<sync::Clock::time_point> deadline = {});
   bool is_completed(uint64_t serial) const {
     return device_queue_->completed.load(std::memory_order_acquire) >= serial;
@@ -103,6 +110,8 @@ class Queue {
   const char* op_ = "";
   label::Label label_;
   bool retain_;
+
+  sync::Atomic<bool> has_small_lists_{false};
 
   // Lists that can be used again, and failures: their own lock, since completion takes it.
   sync::SpinLock spare_lock_;

@@ -2,31 +2,21 @@
 
 #include <pthread.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
 #include "base/environment.h"
+#include "base/process.h"
 #include "devices/cpu/cpu_device.h"
 
 namespace holdfast::exec {
-namespace {
 
-enum class State { not_started, running, exiting, forked };
-std::atomic<State> state{State::not_started};
-
-}  // namespace
+using process::State;
+using process::state;
 
 Runtime& Runtime::get() {
-  switch (state.load(std::memory_order_acquire)) {
-    case State::forked:
-      throw std::runtime_error(
-          "[holdfast] this process was forked from one that had already used holdfast: the worker "
-          "threads are gone. Fork before the first use, or start a new program (exec)");
-    case State::exiting:
-      throw std::runtime_error("[holdfast] the process is exiting: no new work is accepted");
-    default:
-      break;
-  }
+  process::check_usable();
   static Runtime* runtime = new Runtime;
   return *runtime;
 }
@@ -35,9 +25,14 @@ bool Runtime::is_running() { return state.load(std::memory_order_acquire) == Sta
 
 Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
   pthread_atfork(nullptr, nullptr, [] {
-    if (state.load() == State::running) state.store(State::forked);
+    if (state.load() != State::running) return;
+    state.store(State::forked);
+    Allocator::get().shut_down();  // locks may be held by threads that are gone
   });
   std::atexit(&Runtime::at_exit);
+  if (!environment::settings().retain) {
+    std::fputs("[holdfast] HOLDFAST_RETAIN=0: command lists own nothing, results may be wrong\n", stderr);
+  }
   state.store(State::running, std::memory_order_release);
 }
 

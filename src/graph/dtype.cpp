@@ -42,13 +42,17 @@ const Entry& entry(Val val) { return entries[static_cast<size_t>(val)]; }
 Category parent(Category category) {
   switch (category) {
     case Category::complexfloating:
-    case Category::floating: return Category::inexact;
+    case Category::floating:
+      return Category::inexact;
     case Category::signedinteger:
-    case Category::unsignedinteger: return Category::integer;
+    case Category::unsignedinteger:
+      return Category::integer;
     case Category::inexact:
-    case Category::integer: return Category::number;
+    case Category::integer:
+      return Category::number;
     case Category::number:
-    case Category::generic: break;
+    case Category::generic:
+      break;
   }
   return Category::generic;
 }
@@ -61,9 +65,12 @@ Dtype promote_integers(const Dtype& a, const Dtype& b) {
   if (with_sign.size() > without_sign.size()) return with_sign;
   // The signed type that holds all values of the unsigned one.
   switch (without_sign.val()) {
-    case Val::uint8: return int16;
-    case Val::uint16: return int32;
-    default: return int64;
+    case Val::uint8:
+      return int16;
+    case Val::uint16:
+      return int32;
+    default:
+      return int64;
   }
 }
 
@@ -73,7 +80,9 @@ bool issubdtype(const Dtype& a, const Dtype& b) { return a.val() == b.val(); }
 
 bool issubdtype(const Category&, const Dtype&) { return false; }
 
-bool issubdtype(const Dtype& a, const Category& b) { return issubdtype(entry(a.val()).category, b); }
+bool issubdtype(const Dtype& a, const Category& b) {
+  return issubdtype(entry(a.val()).category, b);
+}
 
 bool issubdtype(const Category& a, const Category& b) {
   for (Category category = a;; category = parent(category)) {
@@ -102,7 +111,9 @@ Dtype dtype_of(Val val) { return entry(val).dtype; }
 
 const char* dtype_name(Val val) { return entry(val).name; }
 
-std::ostream& operator<<(std::ostream& os, const Dtype& dtype) { return os << dtype_name(dtype.val()); }
+std::ostream& operator<<(std::ostream& os, const Dtype& dtype) {
+  return os << dtype_name(dtype.val());
+}
 
 std::ostream& operator<<(std::ostream& os, const Dtype::Kind& kind) {
   constexpr char letters[] = "buifcV";

@@ -30,6 +30,7 @@ std::optional<bool>& fusion_override() {
 class Evaluator {
  public:
   void run(const std::vector<array>& outputs, bool will_wait) {
+    will_wait_ = will_wait;
     fuse_ = fusion_override().value_or(environment::settings().fuse);
     keep_graph_ = detail::retain_graph();
     try {
@@ -165,6 +166,7 @@ class Evaluator {
       exec::Queue& queue = queue_of(last);
       collect_waits(queue, group_.inputs());
       group_.encode(queue, waits_, keep_graph_);
+      queue.settle_small_lists(will_wait_);
       return;
     } catch (const OutOfMemory&) {
       if (last_chance_) {
@@ -245,6 +247,7 @@ class Evaluator {
       for (array& output : outputs_) detail::drop_graph(*output.node());
     }
     outputs_.clear();
+    queue.settle_small_lists(will_wait_);
   }
 
   // An op that encoded nothing shares an input's data, and is there when that is.
@@ -304,6 +307,7 @@ class Evaluator {
   std::vector<Event> waits_;
   std::vector<array> outputs_;
   Group group_;
+  bool will_wait_ = true;
   bool fuse_ = true;
   bool keep_graph_ = false;
   bool last_chance_ = false;

@@ -17,7 +17,7 @@ namespace {
 
 // Nodes come and go by the ten thousand: each thread keeps some. Test builds leave them to the
 // heap, which the sanitizers watch.
-constexpr int kept_nodes = HOLDFAST_CHECKS ? 0 : 4096;
+constexpr int kept_nodes = HOLDFAST_CHECKS ? 0 : 16384;
 
 struct NodeMemory {
   NodeMemory* next;

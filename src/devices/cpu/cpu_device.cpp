@@ -102,6 +102,12 @@ class CpuDevice final : public Device, private TaskRunner {
     if (queue.state == CpuQueue::State::ready) announce(queue, wake);
   }
 
+  void help(DeviceQueue& device_queue) noexcept override {
+    std::unique_lock lock(mutex_);
+    auto& queue = static_cast<CpuQueue&>(device_queue);
+    while (queue.state == CpuQueue::State::ready) run_first(queue, lock);
+  }
+
   void kick(DeviceQueue& device_queue) noexcept override {
     std::unique_lock lock(mutex_);
     auto& queue = static_cast<CpuQueue&>(device_queue);
