@@ -70,7 +70,7 @@ class array {
     available,    // the data is there
   };
 
-  // --- construction -----------------------------------------------------------------------------
+  // --- construction ---
 
   template <typename T>
     requires std::is_convertible_v<T, complex64_t>
@@ -122,7 +122,7 @@ class array {
   array& operator=(const array&) && = delete;
   array& operator=(array&&) && = delete;
 
-  // --- everyday members -------------------------------------------------------------------------
+  // --- everyday members ---
 
   size_t size() const;
   size_t nbytes() const { return size() * itemsize(); }
@@ -157,7 +157,7 @@ class array {
   ArrayIterator begin() const;
   ArrayIterator end() const;
 
-  // --- graph and buffer, for primitives and transforms ------------------------------------------
+  // --- graph and buffer, for primitives and transforms ---
 
   std::uintptr_t id() const { return reinterpret_cast<std::uintptr_t>(node_); }
   std::uintptr_t primitive_id() const;
@@ -271,8 +271,7 @@ class array::ArrayIterator {
   int index_;
 };
 
-// --- templates
-// ------------------------------------------------------------------------------------
+// --- templates ---
 
 template <typename T>
   requires std::is_convertible_v<T, complex64_t>

@@ -22,7 +22,7 @@
 
 namespace holdfast {
 
-// --- element-wise: one function per row of the table ------------------------------------
+// --- element-wise: one function per row of the table ---
 
 #define UNARY(function, Primitive, rule, in_types, description) \
   array function(const array& a, StreamOrDevice s = {});
@@ -50,7 +50,7 @@ array clip(const array& a, const std::optional<array>& a_min = std::nullopt,
 // {floor_divide(a, b), remainder(a, b)}, in one pass.
 std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s = {});
 
-// --- creation ---------------------------------------------------------------------------
+// --- creation ---
 
 // start, start + step, … below (above, for a negative step) stop. Each value is computed in double
 // and rounded once.
@@ -119,7 +119,7 @@ array triu(array x, int k = 0, StreamOrDevice s = {});
 std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse = false,
                             const std::string& indexing = "xy", StreamOrDevice s = {});
 
-// --- type, copy, view -------------------------------------------------------------------
+// --- type, copy, view ---
 
 array astype(array a, Dtype dtype, StreamOrDevice s = {});
 // In memory of its own.
@@ -138,7 +138,7 @@ std::vector<array> depends(const std::vector<array>& inputs,
 array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype = int32,
                          StreamOrDevice s = {});
 
-// --- shape ------------------------------------------------------------------------------
+// --- shape ---
 
 // One dimension may be -1: it is inferred.
 array reshape(const array& a, Shape shape, StreamOrDevice s = {});
@@ -166,7 +166,7 @@ std::vector<array> atleast_2d(const std::vector<array>& a, StreamOrDevice s = {}
 array atleast_3d(const array& a, StreamOrDevice s = {});
 std::vector<array> atleast_3d(const std::vector<array>& a, StreamOrDevice s = {});
 
-// --- slice, split, join, gather ---------------------------------------------------------
+// --- slice, split, join, gather ---
 
 // start:stop:stride per axis, as in Python; one entry an axis.
 array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevice s = {});
@@ -198,7 +198,7 @@ array take(const array& a, const array& indices, StreamOrDevice s = {});
 array take(const array& a, int index, StreamOrDevice s = {});
 array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s = {});
 
-// --- comparison of whole arrays ---------------------------------------------------------
+// --- comparison of whole arrays ---
 
 array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice s = {});
 array array_equal(const array& a, const array& b, StreamOrDevice s = {});
@@ -208,7 +208,7 @@ array isclose(const array& a, const array& b, double rtol = 1e-5, double atol = 
 array allclose(const array& a, const array& b, double rtol = 1e-5, double atol = 1e-8,
                bool equal_nan = false, StreamOrDevice s = {});
 
-// --- reductions: over all axes, some, or one --------------------------------------------
+// --- reductions: over all axes, some, or one ---
 
 #define HOLDFAST_REDUCTION(name)                                                  \
   array name(const array& a, bool keepdims, StreamOrDevice s = {});               \
@@ -258,12 +258,12 @@ array softmax(const array& a, const std::vector<int>& axes, bool precise = false
 array softmax(const array& a, bool precise = false, StreamOrDevice s = {});
 array softmax(const array& a, int axis, bool precise = false, StreamOrDevice s = {});
 
-// --- linear algebra ---------------------------------------------------------------------
+// --- linear algebra ---
 
 // The last two axes are matrices, the others broadcast; a 1-d operand is a row (a) or a column (b).
 array matmul(const array& a, const array& b, StreamOrDevice s = {});
 
-// --- operators --------------------------------------------------------------------------
+// --- operators ---
 
 // A scalar becomes a 0-d array of its C++ type's dtype (double: float32) and is promoted as usual.
 template <typename T>

@@ -109,8 +109,7 @@ class Allocator {
   std::atomic<bool> shut_down_{false};
 };
 
-// --- templates
-// ------------------------------------------------------------------------------------
+// --- templates ---
 
 template <class Accept>
 Storage* SizeClasses::take(size_t bytes, Accept accept) {

@@ -32,8 +32,7 @@ Queue::Queue(holdfast::Device device, int index, Device& runs_on)
 
 Bin* bin_of(DeviceQueue* device_queue) { return &static_cast<Queue*>(device_queue->owner)->bin; }
 
-// --- transactions
-// ---------------------------------------------------------------------------------
+// --- transactions ---
 
 Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label& label,
                                 std::span<const Event> wait_for)
@@ -84,8 +83,7 @@ void Queue::take_back(Transaction& transaction) {
   submit_open(true);
 }
 
-// --- the open list
-// --------------------------------------------------------------------------------
+// --- the open list ---
 
 CommandList& Queue::open() {
   if (open_) return *open_;
@@ -225,8 +223,7 @@ void Queue::remember(const Ref<Failure>& failure) noexcept {
   if (unseen_.size() < unseen_failures) unseen_.push_back(failure);
 }
 
-// --- encoding
-// -------------------------------------------------------------------------------------
+// --- encoding ---
 
 allocator::Buffer Queue::allocate(size_t bytes) {
   return allocator::Buffer(

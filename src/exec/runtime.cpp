@@ -31,7 +31,8 @@ Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
   });
   std::atexit(&Runtime::at_exit);
   if (!environment::settings().retain) {
-    std::fputs("[holdfast] HOLDFAST_RETAIN=0: command lists own nothing, results may be wrong\n", stderr);
+    std::fputs("[holdfast] HOLDFAST_RETAIN=0: command lists own nothing, results may be wrong\n",
+               stderr);
   }
   state.store(State::running, std::memory_order_release);
 }
@@ -102,8 +103,7 @@ size_t Runtime::queue_count() {
   return queues_.size();
 }
 
-// --- threads
-// --------------------------------------------------------------------------------------
+// --- threads ---
 
 ThreadStreams& ThreadStreams::get() {
   static thread_local ThreadStreams* mine = nullptr;

@@ -17,8 +17,7 @@ namespace holdfast {
 using exec::Runtime;
 using exec::ThreadStreams;
 
-// --- devices
-// --------------------------------------------------------------------------------------
+// --- devices ---
 
 namespace {
 
@@ -84,8 +83,7 @@ std::ostream& operator<<(std::ostream& os, const Device& device) {
   return os << "Device(" << (device == Device::gpu ? "gpu" : "cpu") << ", " << device.index << ")";
 }
 
-// --- streams
-// --------------------------------------------------------------------------------------
+// --- streams ---
 
 Stream default_stream(Device device) {
   auto& mine = ThreadStreams::get();
@@ -183,8 +181,7 @@ std::ostream& operator<<(std::ostream& os, const Stream& stream) {
   return os << "Stream(" << stream.device << ", " << stream.index << ")";
 }
 
-// --- events
-// ---------------------------------------------------------------------------------------
+// --- events ---
 
 bool Event::is_signaled() const { return !queue_ || queue_->is_completed(serial_); }
 

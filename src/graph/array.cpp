@@ -16,8 +16,7 @@ namespace holdfast {
 
 using detail::Node;
 
-// --- construction
-// ---------------------------------------------------------------------------------
+// --- construction ---
 
 array::Data::~Data() {
   if (!buffer.ptr()) return;
@@ -153,8 +152,7 @@ void array::check_count(size_t count) const {
                               " elements, the list has " + std::to_string(count));
 }
 
-// --- everyday members
-// -----------------------------------------------------------------------------
+// --- everyday members ---
 
 size_t array::size() const { return node_->size; }
 const Shape& array::shape() const { return node_->shape; }
@@ -204,8 +202,7 @@ void* array::data_address() const {
   return static_cast<char*>(node_->data->buffer.raw_ptr()) + node_->offset;
 }
 
-// --- graph
-// ----------------------------------------------------------------------------------------
+// --- graph ---
 
 std::uintptr_t array::primitive_id() const {
   return reinterpret_cast<std::uintptr_t>(node_->primitive.get());
@@ -288,8 +285,7 @@ bool array::is_donatable() const {
   return detail::is_donatable_by(*this, 1, EncoderScope::current());
 }
 
-// --- data
-// -----------------------------------------------------------------------------------------
+// --- data ---
 
 const array::Flags& array::flags() const { return node_->flags; }
 size_t array::data_size() const { return node_->data_size; }
@@ -331,8 +327,7 @@ void array::copy_shared_buffer(const array& other, const Strides& strides, Flags
   node_->offset = other.offset() + offset * static_cast<int64_t>(itemsize());
 }
 
-// --- status
-// ---------------------------------------------------------------------------------------
+// --- status ---
 
 array::Status array::status() const {
   switch (node_->status.load(std::memory_order_acquire)) {

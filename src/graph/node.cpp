@@ -10,8 +10,7 @@
 
 namespace holdfast::detail {
 
-// --- memory of nodes
-// ------------------------------------------------------------------------------
+// --- memory of nodes ---
 
 namespace {
 
@@ -61,8 +60,7 @@ void Node::operator delete(void* memory) noexcept {
   ++free_node_count;
 }
 
-// --- life
-// -----------------------------------------------------------------------------------------
+// --- life ---
 
 Node::Node(Shape node_shape, Dtype node_dtype) : dtype(node_dtype), shape(std::move(node_shape)) {
   size = checked_size(shape, dtype);
@@ -103,8 +101,7 @@ void destroy_node(NodeCount* count) noexcept {
   dying = nullptr;
 }
 
-// --- shapes
-// ---------------------------------------------------------------------------------------
+// --- shapes ---
 
 size_t checked_size(const Shape& shape, const Dtype& dtype) {
   size_t size = 1;

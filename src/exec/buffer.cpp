@@ -1,0 +1,132 @@
+// The lives of buffers, and the stamps on their storage.
+#include "base/environment.h"
+#include "devices/device.h"
+#include "devices/memory.h"
+#include "exec/allocator.h"
+#include "exec/layers/layer.h"
+#include "exec/queue.h"
+
+namespace holdfast::exec {
+
+void Storage::stamp(DeviceQueue* queue, uint64_t serial) {
+  std::lock_guard guard(lock);
+  for (Stamp& use : uses) {
+    if (use.queue == queue) {
+      use.serial = serial;
+      return;
+    }
+  }
+  // Replace a stamp that no longer says anything before growing.
+  for (Stamp& use : uses) {
+    if (is_executed(use)) {
+      use = {queue, serial};
+      return;
+    }
+  }
+  uses.push_back({queue, serial});
+}
+
+bool Storage::is_idle(const DeviceQueue* except) {
+  std::lock_guard guard(lock);
+  for (const Stamp& use : uses) {
+    if (use.queue != except && !is_executed(use)) return false;
+  }
+  return true;
+}
+
+DeviceQueue* Storage::only_user() {
+  std::lock_guard guard(lock);
+  DeviceQueue* user = nullptr;
+  for (const Stamp& use : uses) {
+    if (is_executed(use)) continue;
+    if (user) return nullptr;
+    user = use.queue;
+  }
+  return user;
+}
+
+void Buffer::release_owner() noexcept {
+  if (Allocator::get().is_shut_down()) return;
+  // The reference becomes a list's one, so that the buffer outlives what follows.
+  uint64_t before = counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
+  bool was_last_owner = (before >> 32) == 1;
+  bool lists_remain = static_cast<uint32_t>(before) != 0;
+  if (was_last_owner && lists_remain && !storage_->adopted && !finalizers_.load() &&
+      environment::settings().recycle) {
+    // Only lists use it. If they are of one queue, that queue may reuse the bytes from now on.
+    if (DeviceQueue* user = storage_->only_user()) {
+      if (Bin* bin = bin_of(user)) {
+        Storage* moved = storage_;
+        storage_ = nullptr;
+        std::lock_guard guard(bin->lock);
+        bin->classes.push(moved);
+      }
+    }
+  }
+  release_from_list();
+}
+
+void Buffer::release_owner_with(std::function<void(allocator::Buffer)> finalizer) noexcept {
+  if (Allocator::get().is_shut_down()) return;
+  try {
+    auto* node = new Finalizer{std::move(finalizer), finalizers_.load()};
+    while (!finalizers_.compare_exchange_weak(node->next, node)) {
+    }
+    counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
+    release_from_list();
+  } catch (...) {
+    // No memory for the record: leaking the buffer is the one safe thing left.
+  }
+}
+
+void Buffer::release_from_list() noexcept {
+  if (counts_.fetch_sub(1, std::memory_order_acq_rel) == 1) retire();
+}
+
+void Buffer::fail(const Ref<Failure>& failure) noexcept {
+  Failure* expected = nullptr;
+  failure->retain();
+  if (!failure_.compare_exchange_strong(expected, failure.get())) {
+    Ref<Failure> not_needed = Ref<Failure>::adopt(failure.get());
+  }
+}
+
+void Buffer::retire() noexcept {
+  if (Finalizer* finalizer = finalizers_.load()) {
+    finalizers_.store(finalizer->next);
+    counts_.store(one_owner, std::memory_order_relaxed);  // the finalizer's reference
+    auto run = std::move(finalizer->run);
+    delete finalizer;
+    try {
+      run(allocator::Buffer(this));
+    } catch (...) {
+      // A deleter that throws has nobody to tell.
+    }
+    return;
+  }
+  layers::on_retire(*this);
+  identity_.store(0, std::memory_order_relaxed);
+  Ref<Failure> failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
+  label_.reset();
+  Allocator& allocator = Allocator::get();
+  Storage* storage = storage_;
+  storage_ = nullptr;
+  if (storage && storage->adopted) {
+    auto deleter = std::move(storage->deleter);
+    storage->deleter = nullptr;
+    void* pointer = storage->address;
+    {
+      std::lock_guard guard(allocator.mutex_);
+      allocator.free_storage(storage);
+    }
+    try {
+      if (deleter) deleter(pointer);
+    } catch (...) {
+    }
+  } else if (storage) {
+    allocator.give_back(storage);
+  }
+  allocator.free_buffer(this);
+}
+
+}  // namespace holdfast::exec
