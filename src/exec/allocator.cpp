@@ -99,6 +99,7 @@ void Allocator::free_storage(Storage* storage) noexcept {
 }
 
 Storage* Allocator::from_cache(size_t bytes) {
+  if (active_.load() + bytes > memory_limit_.load()) return nullptr;
   Storage* storage = cache_.take(bytes, [](Storage*) { return true; });
   if (!storage) return nullptr;
   cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
@@ -131,9 +132,7 @@ bool Allocator::make_room(size_t bytes) {
   cache_.drain([&](Storage*) { return active_.load() + cached_.load() + bytes > limit; },
                [&](Storage* storage) {
                  cached_.fetch_sub(storage->capacity);
-                 storage->mapped ? (void)munmap(storage->address, storage->capacity)
-                                 : std::free(storage->address);
-                 free_storage(storage);
+                 to_system(storage);
                });
   return true;
 }
@@ -160,6 +159,16 @@ void Allocator::harvest() noexcept {
   }
 }
 
+// With mutex_ held.
+void Allocator::to_system(Storage* storage) noexcept {
+  if (storage->mapped) {
+    munmap(storage->address, storage->capacity);
+  } else {
+    std::free(storage->address);
+  }
+  free_storage(storage);
+}
+
 // The storage is idle and no longer counted as active. With mutex_ held.
 void Allocator::to_cache_or_system(Storage* storage) noexcept {
 #if HOLDFAST_CHECKS
@@ -171,8 +180,7 @@ void Allocator::to_cache_or_system(Storage* storage) noexcept {
     cache_.push(storage);
     return;
   }
-  storage->mapped ? (void)munmap(storage->address, storage->capacity) : std::free(storage->address);
-  free_storage(storage);
+  to_system(storage);
 }
 
 void Allocator::give_back(Storage* storage) noexcept {
@@ -321,9 +329,7 @@ size_t Allocator::set_cache_limit(size_t limit) {
   cache_.drain([&](Storage*) { return cached_.load() > limit; },
                [&](Storage* storage) {
                  cached_.fetch_sub(storage->capacity);
-                 storage->mapped ? (void)munmap(storage->address, storage->capacity)
-                                 : std::free(storage->address);
-                 free_storage(storage);
+                 to_system(storage);
                });
   return previous;
 }

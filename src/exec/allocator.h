@@ -85,6 +85,7 @@ class Allocator {
   // Takes a storage that nobody owns any more: to its queue's bin, the cache or the system.
   void give_back(Storage* storage) noexcept;
   void to_cache_or_system(Storage* storage) noexcept;
+  void to_system(Storage* storage) noexcept;
   void harvest() noexcept;
   bool make_room(size_t bytes);
   Storage* new_storage();
