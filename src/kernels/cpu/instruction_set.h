@@ -1,0 +1,28 @@
+// Which build of the SIMD kernels runs on this machine.
+//
+// The files in simd/ are compiled once for each instruction set, each into a namespace of its own;
+// the best one that the processor supports is chosen at the first use.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace holdfast::cpu {
+
+enum class InstructionSet : uint8_t { baseline, avx2, avx512 };
+
+// The one in use: the best that is both built in and supported by this processor, unless forced.
+InstructionSet instruction_set();
+
+const char* instruction_set_name(InstructionSet set);
+
+// Those that are built in and run on this processor, from plain to wide; baseline is always one.
+std::vector<InstructionSet> available_instruction_sets();
+
+// For tests and benchmarks: makes later kernel look-ups use `set`, which must be available. Kernels
+// already looked up are not affected; results of two instruction sets may differ in the last bits.
+void force_instruction_set(InstructionSet set);
+// Back to the automatic choice.
+void unforce_instruction_set();
+
+}  // namespace holdfast::cpu

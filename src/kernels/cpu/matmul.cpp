@@ -1,0 +1,148 @@
+#include "kernels/cpu/matmul.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/simd/matmul_kernels.h"
+#include "kernels/cpu/simd/target_table.h"
+
+HOLDFAST_SIMD_TABLE(MatmulKernels, matmul_kernels)
+
+namespace holdfast::cpu {
+namespace {
+
+constexpr int64_t largest_rows =
+    504;  // a multiple of every instruction set's register block (14, 6, 4)
+constexpr int64_t largest_columns = 1024;
+constexpr int64_t largest_staged = 252;  // where C itself needs scratch
+constexpr int64_t wanted_tiles = 16;     // smaller tiles pack more: no more than sharing needs
+constexpr int64_t smallest_work = int64_t{1} << 24;  // multiplications worth a task
+constexpr int64_t vector_work = int64_t{1} << 17;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// `extent` in `pieces` parts, each a multiple of `unit`.
+int64_t piece_of(int64_t extent, int64_t pieces, int64_t unit) {
+  return std::max(unit, divide_up(divide_up(extent, pieces), unit) * unit);
+}
+
+}  // namespace
+
+MatmulPlan::MatmulPlan(Dtype::Val dtype, std::span<const int32_t> batch_shape, int64_t m, int64_t n,
+                       int64_t k, const MatrixStack& a, const MatrixStack& b)
+    : dtype_(dtype),
+      item_size_(item_size(dtype)),
+      m_(m),
+      n_(n),
+      k_(k),
+      a_row_stride_(a.row_stride),
+      a_column_stride_(a.column_stride),
+      b_row_stride_(b.row_stride),
+      b_column_stride_(b.column_stride) {
+  std::span<const int64_t> lists[] = {a.batch_strides, b.batch_strides};
+  batch_ = collapse_jointly(batch_shape, lists);
+  if (batch_.size == 0 || m == 0 || n == 0) return;
+  if (dtype != Dtype::Val::complex64) {
+    // The matrix's strides along its outputs and along the depth.
+    bool by_row = n == 1;  // A times a column
+    int64_t along = by_row ? a_row_stride_ : b_column_stride_;
+    int64_t depth = by_row ? a_column_stride_ : b_row_stride_;
+    vector_ = (m == 1 || n == 1) && (along == 1 || depth == 1);
+  }
+  if (vector_) {
+    plan_vector();
+  } else {
+    plan_tiles();
+  }
+  int64_t tiles = row_tiles_ * column_tiles_;
+  int64_t work = std::max<int64_t>(1, m * n * std::max<int64_t>(1, k));
+  int64_t enough = vector_ ? vector_work : smallest_work / 16;
+  if (tiles == 1) products_per_task_ = std::clamp<int64_t>(enough / work, 1, batch_.size);
+  tasks_ = divide_up(batch_.size, products_per_task_) * tiles;
+}
+
+void MatmulPlan::plan_vector() {
+  int64_t outputs = m_ * n_;
+  tile_rows_ = m_;
+  tile_columns_ = n_;
+  int64_t piece = std::max<int64_t>(1, vector_work / std::max<int64_t>(1, k_));
+  piece = std::min(outputs, divide_up(piece, 256) * 256);
+  // Along the depth, fewer outputs do as well: each is a dot product of its own.
+  bool dots = n_ == 1 ? a_column_stride_ == 1 : b_row_stride_ == 1;
+  if (dots) piece = std::min(outputs, std::max<int64_t>(4, vector_work / std::max<int64_t>(1, k_)));
+  (n_ == 1 ? tile_rows_ : tile_columns_) = piece;
+  row_tiles_ = divide_up(m_, tile_rows_);
+  column_tiles_ = divide_up(n_, tile_columns_);
+}
+
+void MatmulPlan::plan_tiles() {
+  bool staged = dtype_ != Dtype::Val::float32 && dtype_ != Dtype::Val::float64;
+  int64_t most_rows = staged ? largest_staged : largest_rows;
+  int64_t most_columns = staged ? largest_staged / 4 * 4 : largest_columns;
+  row_tiles_ = divide_up(m_, most_rows);
+  column_tiles_ = divide_up(n_, most_columns);
+  auto size_tiles = [&] {
+    tile_rows_ = std::min(m_, piece_of(m_, row_tiles_, 84));
+    tile_columns_ = std::min(n_, piece_of(n_, column_tiles_, 64));
+  };
+  size_tiles();
+  while (batch_.size * row_tiles_ * column_tiles_ < wanted_tiles &&
+         tile_rows_ * tile_columns_ * k_ > 2 * smallest_work &&
+         (tile_rows_ > 84 || tile_columns_ > 64)) {
+    if (tile_columns_ >= tile_rows_) {
+      column_tiles_ *= 2;
+    } else {
+      row_tiles_ *= 2;
+    }
+    size_tiles();
+  }
+  row_tiles_ = divide_up(m_, tile_rows_);
+  column_tiles_ = divide_up(n_, tile_columns_);
+  if (k_ > 0) {
+    task_scratch_bytes_ =
+        simd::matmul_kernels().scratch_bytes(dtype_, tile_rows_, tile_columns_, k_);
+  }
+}
+
+void MatmulPlan::run_one(int64_t product, int64_t tile, const char* a, const char* b, char* c,
+                         void* task_scratch) const {
+  auto item = static_cast<int64_t>(item_size_);
+  a += offset_at(batch_.shape, batch_.strides[0], product) * item;
+  b += offset_at(batch_.shape, batch_.strides[1], product) * item;
+  int64_t row = tile / column_tiles_ * tile_rows_;
+  int64_t column = tile % column_tiles_ * tile_columns_;
+  int64_t rows = std::min(tile_rows_, m_ - row);
+  int64_t columns = std::min(tile_columns_, n_ - column);
+  a += row * a_row_stride_ * item;
+  b += column * b_column_stride_ * item;
+  c += ((product * m_ + row) * n_ + column) * item;
+  if (k_ == 0) {
+    for (int64_t r = 0; r < rows; ++r) {
+      std::memset(c + r * n_ * item, 0, static_cast<size_t>(columns * item));
+    }
+    return;
+  }
+  if (vector_ && n_ == 1) {
+    simd::matmul_kernels().matrix_vector(
+        dtype_, {rows, k_, a, a_row_stride_, a_column_stride_, b, b_row_stride_, c});
+  } else if (vector_) {
+    simd::matmul_kernels().matrix_vector(
+        dtype_, {columns, k_, b, b_column_stride_, b_row_stride_, a, a_column_stride_, c});
+  } else {
+    simd::matmul_kernels().tile(dtype_, {rows, columns, k_, a, a_row_stride_, a_column_stride_, b,
+                                         b_row_stride_, b_column_stride_, c, n_, task_scratch});
+  }
+}
+
+void MatmulPlan::run(int64_t task, const void* a, const void* b, void* c,
+                     void* task_scratch) const noexcept {
+  int64_t tiles = row_tiles_ * column_tiles_;
+  int64_t first = task / tiles * products_per_task_;
+  int64_t last = std::min(batch_.size, first + products_per_task_);
+  for (int64_t product = first; product < last; ++product) {
+    run_one(product, task % tiles, static_cast<const char*>(a), static_cast<const char*>(b),
+            static_cast<char*>(c), task_scratch);
+  }
+}
+
+}  // namespace holdfast::cpu

@@ -1,0 +1,326 @@
+#include "kernels/cpu/reduce.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/simd/target_table.h"
+
+HOLDFAST_SIMD_TABLE(ReduceSumKernels, reduce_sum_kernels)
+HOLDFAST_SIMD_TABLE(ReduceOrderKernels, reduce_order_kernels)
+HOLDFAST_SIMD_TABLE(ReduceArgKernels, reduce_arg_kernels)
+
+namespace holdfast::cpu {
+namespace {
+
+// All of these shape the result's bits: they depend on nothing but the shape.
+constexpr int64_t task_elements = int64_t{128} << 10;  // what one task should at least read
+constexpr int64_t enough_tasks = 64;        // from here on outputs alone are enough to share
+constexpr int64_t max_columns = 4096;       // states of one task's columns stay in the cache
+constexpr int64_t staged_bytes = 16 << 10;  // a strided piece made dense, on the stack
+
+const simd::ReduceKernel* find_kernel(ReduceOp op, Dtype::Val input) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::prod:
+      return simd::reduce_sum_kernels().find(op, input);
+    case ReduceOp::argmin:
+    case ReduceOp::argmax:
+      return simd::reduce_arg_kernels().find(op, input);
+    default:
+      return simd::reduce_order_kernels().find(op, input);
+  }
+}
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The states of one task's outputs, on the stack where they are few.
+constexpr size_t max_state_bytes = 16;
+
+}  // namespace
+
+bool has_identity(ReduceOp op) {
+  return op == ReduceOp::sum || op == ReduceOp::prod || op == ReduceOp::all || op == ReduceOp::any;
+}
+
+Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input) {
+  using Val = Dtype::Val;
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::prod:
+      switch (input) {
+        case Val::bool_:
+        case Val::int8:
+        case Val::int16:
+          return Val::int32;
+        case Val::uint8:
+        case Val::uint16:
+          return Val::uint32;
+        default:
+          return input;
+      }
+    case ReduceOp::min:
+    case ReduceOp::max:
+      return input;
+    case ReduceOp::all:
+    case ReduceOp::any:
+      return Val::bool_;
+    default:
+      return Val::uint32;
+  }
+}
+
+ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, std::span<const int32_t> shape,
+                       std::span<const int64_t> strides, std::span<const int> axes)
+    : kernel_(find_kernel(op, input)),
+      item_size_(item_size(input)),
+      output_item_size_(item_size(reduce_output_type(op, input))) {
+  bool keeps_order = op == ReduceOp::argmin || op == ReduceOp::argmax;
+  std::vector<int64_t> kept_shape, kept_strides, reduced_shape, reduced_strides;
+  bool empty = element_count(shape) == 0;
+  for (size_t dimension = 0; dimension < shape.size(); ++dimension) {
+    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int>(dimension)) != axes.end();
+    int64_t extent = shape[dimension];
+    int64_t stride = strides[dimension];
+    if (!reduced) {
+      kept_shape.push_back(extent);
+      kept_strides.push_back(stride);
+      continue;
+    }
+    if (stride < 0 && !keeps_order && !empty) {
+      base_offset_ += stride * (extent - 1);
+      stride = -stride;
+    }
+    reduced_shape.push_back(extent);
+    reduced_strides.push_back(stride);
+  }
+  if (!keeps_order) {
+    std::vector<size_t> order(reduced_shape.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return reduced_strides[a] != reduced_strides[b] ? reduced_strides[a] > reduced_strides[b]
+                                                      : a < b;
+    });
+    std::vector<int64_t> sorted_shape, sorted_strides;
+    for (size_t dimension : order) {
+      sorted_shape.push_back(reduced_shape[dimension]);
+      sorted_strides.push_back(reduced_strides[dimension]);
+    }
+    reduced_shape.swap(sorted_shape);
+    reduced_strides.swap(sorted_strides);
+  }
+  kept_ = collapse(std::span<const int64_t>(kept_shape), kept_strides);
+  reduced_ = collapse(std::span<const int64_t>(reduced_shape), reduced_strides);
+  if (kept_.size == 0) return;  // no output: no tasks
+
+  auto inner = [](const CollapsedLayout& layout) {
+    return layout.shape.empty() || layout.size == 0 ? INT64_MAX : std::abs(layout.strides.back());
+  };
+  // Walk along whichever side is closer together in memory.
+  columns_ = reduced_.size > 1 && inner(kept_) < inner(reduced_) && inner(kept_) != 0 &&
+             inner(reduced_) != 1;
+  if (columns_) {
+    plan_columns();
+  } else {
+    plan_rows();
+  }
+}
+
+void ReducePlan::plan_rows() {
+  int64_t length = reduced_.size;
+  outputs_per_task_ = std::max<int64_t>(1, task_elements / std::max<int64_t>(1, length));
+  chunk_ = length;
+  if (length >= 2 * task_elements && kept_.size < enough_tasks) {
+    chunk_ = task_elements;
+    chunks_ = divide_up(length, chunk_);
+    outputs_per_task_ = 1;
+  }
+  first_tasks_ = divide_up(kept_.size, outputs_per_task_) * chunks_;
+  if (chunks_ > 1) {
+    combine_tasks_ = 1;  // fewer than enough_tasks outputs
+    scratch_bytes_ = static_cast<size_t>(kept_.size * chunks_) * kernel_->state_size;
+  }
+}
+
+void ReducePlan::plan_columns() {
+  int64_t inner = kept_.shape.back();
+  int64_t outer = kept_.size / inner;
+  int64_t length = reduced_.size;
+  columns_per_task_ = std::min(inner, max_columns);
+  column_blocks_ = divide_up(inner, columns_per_task_);
+  line_ = {inner, {inner}, {kept_.strides.back()}};
+  chunk_ = length;
+  if (outer * column_blocks_ < enough_tasks && length * columns_per_task_ >= 2 * task_elements) {
+    // At least as many rows as make a task worth while, and few enough partial results.
+    int64_t rows = std::max<int64_t>(256, divide_up(task_elements, columns_per_task_));
+    chunk_ = std::min(length, divide_up(rows, 8) * 8);
+    chunks_ = divide_up(length, chunk_);
+  }
+  first_tasks_ = outer * column_blocks_ * chunks_;
+  if (chunks_ > 1) {
+    combine_tasks_ = divide_up(kept_.size, max_columns);
+    scratch_bytes_ = static_cast<size_t>(kept_.size * chunks_) * kernel_->state_size;
+  }
+}
+
+// Adds positions [begin, end) of the reduced layout to one state.
+void ReducePlan::reduce_one(const char* base, int64_t begin, int64_t end, void* state) const {
+  if (reduced_.shape.empty() || reduced_.strides.back() == 1) {
+    Odometer at(reduced_, begin);
+    for (int64_t i = begin; i < end;) {
+      int64_t count = std::min(at.run(), end - i);
+      const char* from = base + at.offset() * static_cast<int64_t>(item_size_);
+      int64_t rows = 1, stride = 0;
+      size_t dimensions = reduced_.shape.size();
+      if (dimensions >= 2 && count == reduced_.shape.back()) {
+        // Whole rows of the two innermost dimensions go in one call.
+        int64_t row = i / count % reduced_.shape[dimensions - 2];
+        rows = std::min((end - i) / count, reduced_.shape[dimensions - 2] - row);
+        stride = reduced_.strides[dimensions - 2];
+      }
+      kernel_->rows_to_one(from, rows, stride, count, i, state);
+      for (int64_t r = 0; r < rows; ++r) at.advance(count);
+      i += rows * count;
+    }
+    return;
+  }
+  alignas(64) char staged[staged_bytes];
+  int64_t step = staged_bytes / static_cast<int64_t>(item_size_);
+  for (int64_t i = begin; i < end; i += step) {
+    int64_t count = std::min(step, end - i);
+    gather_range(base, reduced_, item_size_, i, i + count, staged);
+    kernel_->rows_to_one(staged, 1, 0, count, i, state);
+  }
+}
+
+void ReducePlan::run_rows(int64_t task, const char* input, char* output, char* scratch) const {
+  if (chunks_ > 1) {
+    int64_t chunk = task % chunks_;
+    int64_t first = task / chunks_;
+    const char* base = input + offset_at(kept_, first) * static_cast<int64_t>(item_size_);
+    char* state = scratch + static_cast<size_t>(task) * kernel_->state_size;
+    kernel_->initialise(state, 1);
+    reduce_one(base, chunk * chunk_, std::min(reduced_.size, (chunk + 1) * chunk_), state);
+    return;
+  }
+  constexpr int64_t batch = 256;
+  alignas(64) char states[batch * max_state_bytes];
+  int64_t begin = task * outputs_per_task_;
+  int64_t end = std::min(kept_.size, begin + outputs_per_task_);
+  bool plain = reduced_.shape.empty() || (reduced_.shape.size() == 1 && reduced_.strides[0] == 1);
+  int64_t kept_stride = kept_.strides.empty() ? 0 : kept_.strides.back();
+  Odometer at(kept_, begin);
+  for (int64_t i = begin; i < end;) {
+    int64_t count = std::min({batch, at.run(), end - i});
+    const char* base = input + at.offset() * static_cast<int64_t>(item_size_);
+    kernel_->initialise(states, count);
+    if (plain) {
+      kernel_->rows(base, count, kept_stride, reduced_.size, 0, states);
+    } else {
+      for (int64_t j = 0; j < count; ++j) {
+        reduce_one(base + j * kept_stride * static_cast<int64_t>(item_size_), 0, reduced_.size,
+                   states + static_cast<size_t>(j) * kernel_->state_size);
+      }
+    }
+    kernel_->finish(states, count, output + static_cast<size_t>(i) * output_item_size_);
+    at.advance(count);
+    i += count;
+  }
+}
+
+void ReducePlan::run_columns(int64_t task, const char* input, char* output, char* scratch) const {
+  int64_t chunk = task % chunks_;
+  int64_t block = task / chunks_ % column_blocks_;
+  int64_t outer = task / chunks_ / column_blocks_;
+  int64_t inner = kept_.shape.back();
+  int64_t inner_stride = kept_.strides.back();
+  int64_t first_column = block * columns_per_task_;
+  int64_t columns = std::min(columns_per_task_, inner - first_column);
+  int64_t first_output = outer * inner + first_column;
+  int64_t begin = chunk * chunk_;
+  int64_t end = std::min(reduced_.size, begin + chunk_);
+  auto item = static_cast<int64_t>(item_size_);
+  const char* base = input + offset_at(kept_, first_output) * item;
+
+  alignas(64) char own_states[max_columns * max_state_bytes];
+  char* states = chunks_ > 1 ? scratch + static_cast<size_t>(chunk * kept_.size + first_output) *
+                                             kernel_->state_size
+                             : own_states;
+  kernel_->initialise(states, columns);
+  if (inner_stride == 1) {
+    int64_t row_stride = reduced_.strides.back();
+    Odometer at(reduced_, begin);
+    for (int64_t i = begin; i < end;) {
+      int64_t rows = std::min(at.run(), end - i);
+      kernel_->columns(base + at.offset() * item, rows, row_stride, columns, i, states);
+      at.advance(rows);
+      i += rows;
+    }
+  } else {
+    // Pieces of the strided matrix made dense: [rows, width] at a time.
+    alignas(64) char staged[staged_bytes];
+    int64_t most = staged_bytes / item;
+    int64_t width = std::min<int64_t>(columns, most / 8);
+    int64_t rows_per_piece = most / width;
+    for (int64_t c = 0; c < columns; c += width) {
+      int64_t count = std::min(width, columns - c);
+      Odometer at(reduced_, begin);
+      for (int64_t i = begin; i < end;) {
+        int64_t rows = std::min(rows_per_piece, end - i);
+        for (int64_t r = 0; r < rows; ++r) {
+          gather_range(base + at.offset() * item, line_, item_size_, c, c + count,
+                       staged + r * count * item);
+          at.advance(1);
+        }
+        kernel_->columns(staged, rows, count, count, i,
+                         states + static_cast<size_t>(c) * kernel_->state_size);
+        i += rows;
+      }
+    }
+  }
+  if (chunks_ == 1) {
+    kernel_->finish(states, columns,
+                    output + static_cast<size_t>(first_output) * output_item_size_);
+  }
+}
+
+void ReducePlan::run_combine(int64_t task, char* output, char* scratch) const {
+  size_t size = kernel_->state_size;
+  if (!columns_) {
+    // scratch[output][chunk]
+    for (int64_t i = 0; i < kept_.size; ++i) {
+      char* states = scratch + static_cast<size_t>(i * chunks_) * size;
+      for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
+        kernel_->combine(states + static_cast<size_t>(chunk) * size, 1, states);
+      }
+      kernel_->finish(states, 1, output + static_cast<size_t>(i) * output_item_size_);
+    }
+    return;
+  }
+  // scratch[chunk][output]
+  int64_t begin = task * max_columns;
+  int64_t count = std::min(max_columns, kept_.size - begin);
+  char* into = scratch + static_cast<size_t>(begin) * size;
+  for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
+    kernel_->combine(into + static_cast<size_t>(chunk * kept_.size) * size, count, into);
+  }
+  kernel_->finish(into, count, output + static_cast<size_t>(begin) * output_item_size_);
+}
+
+void ReducePlan::run(int stage, int64_t task, const void* input, void* output,
+                     void* scratch) const noexcept {
+  const char* from =
+      static_cast<const char*>(input) + base_offset_ * static_cast<int64_t>(item_size_);
+  auto* to = static_cast<char*>(output);
+  auto* partial = static_cast<char*>(scratch);
+  if (stage == 1) {
+    run_combine(task, to, partial);
+  } else if (columns_) {
+    run_columns(task, from, to, partial);
+  } else {
+    run_rows(task, from, to, partial);
+  }
+}
+
+}  // namespace holdfast::cpu

@@ -1,0 +1,22 @@
+// The copy kernels that exist once per instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::cpu::simd {
+
+struct CopyKernels {
+  // destination[c * destination_stride + r] = source[r * source_stride + c] for r < rows, c <
+  // columns; strides in elements of `itemsize` bytes. `stream` allows to write past the cache.
+  void (*transpose)(size_t itemsize, const void* source, int64_t source_stride, int64_t rows,
+                    int64_t columns, void* destination, int64_t destination_stride, bool stream);
+  // Copies whole lines of 64 bytes past the cache; `destination` is aligned to 64. Needs a store
+  // fence after the last call.
+  void (*stream_lines)(void* destination, const void* source, int64_t lines);
+};
+
+// Of the instruction set in use.
+const CopyKernels& copy_kernels();
+
+}  // namespace holdfast::cpu::simd

@@ -1,0 +1,600 @@
+// The math of the element-wise ops: one struct a row of elementwise.def, named like the Primitive.
+//
+// A struct has `apply` for each element type that in_types of its row accepts: Bool, the integers,
+// float and double, Complex. Where it sets `is_vector`, floats and doubles go through `vector`
+// instead, one register at a time. `is_bitwise` says that signed integers may share the code of
+// unsigned ones. Integer arithmetic wraps; it is done unsigned, since signed overflow is undefined.
+#pragma once
+
+#include "kernels/cpu/simd/loops.h"
+#include "kernels/cpu/simd/vector_math.h"
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+
+// The unsigned type to compute in: at least 32 bits, since narrower ones promote to signed int.
+template <AnyInteger T>
+using Unsigned = std::conditional_t<sizeof(T) < 4, uint32_t, std::make_unsigned_t<T>>;
+template <AnyInteger T>
+inline constexpr int width_of = 8 * sizeof(T);
+
+HOLDFAST_INLINE float absolute(float a) { return __builtin_fabsf(a); }
+HOLDFAST_INLINE double absolute(double a) { return __builtin_fabs(a); }
+
+// `||` and `&&` without a branch, which would keep a loop from being vectorised.
+HOLDFAST_INLINE bool either(bool a, bool b) { return a | b; }
+HOLDFAST_INLINE bool both(bool a, bool b) { return a & b; }
+
+HOLDFAST_INLINE bool is_nan(AnyFloat auto a) { return a != a; }
+HOLDFAST_INLINE bool is_nan(Complex a) { return either(a.real != a.real, a.imag != a.imag); }
+HOLDFAST_INLINE bool is_infinite(AnyFloat auto a) {
+  return absolute(a) == static_cast<decltype(a)>(__builtin_inf());
+}
+HOLDFAST_INLINE bool is_finite(AnyFloat auto a) {
+  return absolute(a) < static_cast<decltype(a)>(__builtin_inf());
+}
+
+// --- Rounding. Before SSE 4.1 there is no instruction; then adding and taking away 2^23 (2^52)
+// rounds.
+
+template <AnyFloat T>
+HOLDFAST_INLINE T round_to_even(T a) {
+#if defined(__SSE4_1__) || !defined(__x86_64__)
+  if constexpr (sizeof(T) == 4)
+    return __builtin_rintf(a);
+  else
+    return __builtin_rint(a);
+#else
+  const T magic = sizeof(T) == 4 ? T(8388608) : T(4503599627370496);
+  T magnitude = absolute(a);
+  T rounded = magnitude < magic ? (magnitude + magic) - magic : magnitude;
+  if constexpr (sizeof(T) == 4)
+    return __builtin_copysignf(rounded, a);
+  else
+    return __builtin_copysign(rounded, a);
+#endif
+}
+template <AnyFloat T>
+HOLDFAST_INLINE T round_down(T a) {
+#if defined(__SSE4_1__) || !defined(__x86_64__)
+  if constexpr (sizeof(T) == 4)
+    return __builtin_floorf(a);
+  else
+    return __builtin_floor(a);
+#else
+  T nearest = round_to_even(a);
+  return nearest > a ? nearest - 1 : nearest;
+#endif
+}
+template <AnyFloat T>
+HOLDFAST_INLINE T round_up(T a) {
+#if defined(__SSE4_1__) || !defined(__x86_64__)
+  if constexpr (sizeof(T) == 4)
+    return __builtin_ceilf(a);
+  else
+    return __builtin_ceil(a);
+#else
+  return -round_down(-a);
+#endif
+}
+template <AnyFloat T>
+HOLDFAST_INLINE T round_toward_zero(T a) {
+#if defined(__SSE4_1__) || !defined(__x86_64__)
+  if constexpr (sizeof(T) == 4)
+    return __builtin_truncf(a);
+  else
+    return __builtin_trunc(a);
+#else
+  T rounded = round_down(absolute(a));
+  if constexpr (sizeof(T) == 4)
+    return __builtin_copysignf(rounded, a);
+  else
+    return __builtin_copysign(rounded, a);
+#endif
+}
+
+// --- Integer division. Up to 32 bits the floating-point quotient truncates to the exact one (its
+// error is smaller than the distance of an inexact quotient to the next integer), and it
+// vectorises.
+
+template <AnyInteger T>
+HOLDFAST_INLINE T quotient_toward_zero(T a, T b) {  // b != 0; the one overflow wraps
+  if constexpr (sizeof(T) < 4) {
+    return static_cast<T>(static_cast<int32_t>(static_cast<float>(a) / static_cast<float>(b)));
+  } else if constexpr (sizeof(T) == 4) {
+    double quotient = static_cast<double>(a) / static_cast<double>(b);
+    // Into the range of int32_t, modulo 2^32. Only divisors of 1 and -1 get here: still an integer.
+    quotient = quotient >= 2147483648.0 ? quotient - 4294967296.0 : quotient;
+    return static_cast<T>(static_cast<int32_t>(quotient));
+  } else if constexpr (std::is_signed_v<T>) {
+    return b == -1 ? static_cast<T>(0 - static_cast<uint64_t>(a)) : a / b;
+  } else {
+    return a / b;
+  }
+}
+
+template <AnyInteger T>
+struct Division {
+  T quotient, remainder;
+};
+// Rounded toward minus infinity; by zero both are 0.
+template <AnyInteger T>
+HOLDFAST_INLINE Division<T> divide_down(T a, T b) {
+  T divisor = b == 0 ? T(1) : b;
+  T quotient = quotient_toward_zero(a, divisor);
+  T remainder = static_cast<T>(Unsigned<T>(a) - Unsigned<T>(quotient) * Unsigned<T>(divisor));
+  if constexpr (std::is_signed_v<T>) {
+    bool too_high = remainder != 0 && ((remainder ^ divisor) < 0);
+    quotient = static_cast<T>(quotient - (too_high ? 1 : 0));
+    remainder = static_cast<T>(remainder + (too_high ? divisor : T(0)));
+  }
+  return {b == 0 ? T(0) : quotient, b == 0 ? T(0) : remainder};
+}
+
+// --- Unary ops.
+
+struct Abs {
+  static Bool apply(Bool a) { return a; }
+  template <AnyInteger T>
+  static T apply(T a) {
+    if constexpr (std::is_signed_v<T>)
+      return static_cast<T>(a < 0 ? 0 - Unsigned<T>(a) : Unsigned<T>(a));
+    else
+      return a;
+  }
+  template <AnyFloat T>
+  static T apply(T a) {
+    return absolute(a);
+  }
+  static float apply(Complex a) {
+    double real = a.real, imag = a.imag;
+    float modulus = static_cast<float>(__builtin_sqrt(real * real + imag * imag));
+    return either(is_infinite(a.real), is_infinite(a.imag)) ? __builtin_inff() : modulus;
+  }
+};
+
+struct Negative {
+  static constexpr bool is_bitwise = true;
+  template <AnyInteger T>
+  static T apply(T a) {
+    return static_cast<T>(0 - Unsigned<T>(a));
+  }
+  template <AnyFloat T>
+  static T apply(T a) {
+    return -a;
+  }
+  static Complex apply(Complex a) { return {-a.real, -a.imag}; }
+};
+
+struct Sign {
+  static Bool apply(Bool a) { return a; }
+  template <AnyInteger T>
+  static T apply(T a) {
+    return static_cast<T>((a > 0) - (a < 0));
+  }
+  template <AnyFloat T>
+  static T apply(T a) {
+    return a > 0 ? T(1) : (a < 0 ? T(-1) : (a == 0 ? T(0) : a));
+  }
+  static Complex apply(Complex a) { return complex_sign(a); }
+};
+
+// The four roundings leave integers as they are.
+#define HOLDFAST_ROUNDING(Primitive, function)                                       \
+  struct Primitive {                                                                 \
+    static constexpr bool is_bitwise = true;                                         \
+    static Bool apply(Bool a) { return a; }                                          \
+    static auto apply(AnyInteger auto a) { return a; }                               \
+    static auto apply(AnyFloat auto a) { return function(a); }                       \
+    static Complex apply(Complex a) { return {function(a.real), function(a.imag)}; } \
+  };
+HOLDFAST_ROUNDING(Floor, round_down)
+HOLDFAST_ROUNDING(Ceil, round_up)
+HOLDFAST_ROUNDING(Trunc, round_toward_zero)
+HOLDFAST_ROUNDING(Round, round_to_even)
+#undef HOLDFAST_ROUNDING
+
+struct Square {
+  static constexpr bool is_bitwise = true;
+  static Bool apply(Bool a) { return a; }
+  template <AnyInteger T>
+  static T apply(T a) {
+    return static_cast<T>(Unsigned<T>(a) * Unsigned<T>(a));
+  }
+  template <AnyFloat T>
+  static T apply(T a) {
+    return a * a;
+  }
+  static Complex apply(Complex a) {
+    return {a.real * a.real - a.imag * a.imag, 2 * (a.real * a.imag)};
+  }
+};
+
+// Ops that are one function of a register, and one complex function.
+#define HOLDFAST_FUNCTION(Primitive, vector_function, complex_function) \
+  struct Primitive {                                                    \
+    static constexpr bool is_vector = true;                             \
+    static auto vector(auto a) { return vector_function(a); }           \
+    static Complex apply(Complex a) { return complex_function(a); }     \
+  };
+HOLDFAST_FUNCTION(Sqrt, square_root, complex_sqrt)
+HOLDFAST_FUNCTION(Rsqrt, reciprocal_square_root, complex_rsqrt)
+HOLDFAST_FUNCTION(Exp, exponential, complex_exp)
+HOLDFAST_FUNCTION(Expm1, library_expm1, complex_expm1)
+HOLDFAST_FUNCTION(Log, natural_logarithm, complex_log)
+HOLDFAST_FUNCTION(Log2, logarithm_base_2, complex_log2)
+HOLDFAST_FUNCTION(Log10, logarithm_base_10, complex_log10)
+HOLDFAST_FUNCTION(Log1p, logarithm_of_1_plus, complex_log1p)
+HOLDFAST_FUNCTION(Sin, library_sin, complex_sin)
+HOLDFAST_FUNCTION(Cos, library_cos, complex_cos)
+HOLDFAST_FUNCTION(Tan, library_tan, complex_tan)
+HOLDFAST_FUNCTION(ArcSin, library_asin, complex_arcsin)
+HOLDFAST_FUNCTION(ArcCos, library_acos, complex_arccos)
+HOLDFAST_FUNCTION(ArcTan, library_atan, complex_arctan)
+HOLDFAST_FUNCTION(Sinh, library_sinh, complex_sinh)
+HOLDFAST_FUNCTION(Cosh, library_cosh, complex_cosh)
+HOLDFAST_FUNCTION(Tanh, library_tanh, complex_tanh)
+HOLDFAST_FUNCTION(ArcSinh, library_asinh, complex_arcsinh)
+HOLDFAST_FUNCTION(ArcCosh, library_acosh, complex_arccosh)
+HOLDFAST_FUNCTION(ArcTanh, library_atanh, complex_arctanh)
+HOLDFAST_FUNCTION(Sigmoid, sigmoid, complex_sigmoid)
+#undef HOLDFAST_FUNCTION
+
+struct Erf {
+  static constexpr bool is_vector = true;
+  static auto vector(auto a) { return error_function(a); }
+};
+struct ErfInv {
+  static constexpr bool is_vector = true;
+  static auto vector(auto a) { return inverse_error_function(a); }
+};
+
+struct BitwiseInvert {
+  static constexpr bool is_bitwise = true;
+  static Bool apply(Bool a) { return {static_cast<uint8_t>(a.value ^ 1)}; }
+  template <AnyInteger T>
+  static T apply(T a) {
+    return static_cast<T>(~a);
+  }
+};
+
+struct LogicalNot {
+  static Bool apply(Bool a) { return {static_cast<uint8_t>(a.value ^ 1)}; }
+};
+
+struct IsNaN {
+  static constexpr bool is_bitwise = true;
+  static bool apply(Bool) { return false; }
+  static bool apply(AnyInteger auto) { return false; }
+  static bool apply(AnyFloat auto a) { return is_nan(a); }
+  static bool apply(Complex a) { return is_nan(a); }
+};
+struct IsInf {
+  static constexpr bool is_bitwise = true;
+  static bool apply(Bool) { return false; }
+  static bool apply(AnyInteger auto) { return false; }
+  static bool apply(AnyFloat auto a) { return is_infinite(a); }
+  static bool apply(Complex a) { return either(is_infinite(a.real), is_infinite(a.imag)); }
+};
+struct IsFinite {
+  static constexpr bool is_bitwise = true;
+  static bool apply(Bool) { return true; }
+  static bool apply(AnyInteger auto) { return true; }
+  static bool apply(AnyFloat auto a) { return is_finite(a); }
+  static bool apply(Complex a) { return both(is_finite(a.real), is_finite(a.imag)); }
+};
+struct IsPosInf {
+  static constexpr bool is_bitwise = true;
+  static bool apply(Bool) { return false; }
+  static bool apply(AnyInteger auto) { return false; }
+  template <AnyFloat T>
+  static bool apply(T a) {
+    return a == static_cast<T>(__builtin_inf());
+  }
+};
+struct IsNegInf {
+  static constexpr bool is_bitwise = true;
+  static bool apply(Bool) { return false; }
+  static bool apply(AnyInteger auto) { return false; }
+  template <AnyFloat T>
+  static bool apply(T a) {
+    return a == -static_cast<T>(__builtin_inf());
+  }
+};
+
+struct Real {
+  static constexpr bool is_bitwise = true;
+  static auto apply(auto a) { return a; }
+  static float apply(Complex a) { return a.real; }
+};
+struct Imag {
+  static constexpr bool is_bitwise = true;
+  template <typename T>
+  static T apply(T) {
+    return T{};
+  }
+  static float apply(Complex a) { return a.imag; }
+};
+struct Conjugate {
+  static constexpr bool is_bitwise = true;
+  static auto apply(auto a) { return a; }
+  static Complex apply(Complex a) { return {a.real, -a.imag}; }
+};
+
+// --- Binary ops.
+
+struct Add {
+  static constexpr bool is_bitwise = true;
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value | b.value)}; }
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b));
+  }
+  template <AnyFloat T>
+  static T apply(T a, T b) {
+    return a + b;
+  }
+  static Complex apply(Complex a, Complex b) { return {a.real + b.real, a.imag + b.imag}; }
+};
+
+struct Subtract {
+  static constexpr bool is_bitwise = true;
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value ^ b.value)}; }
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b));
+  }
+  template <AnyFloat T>
+  static T apply(T a, T b) {
+    return a - b;
+  }
+  static Complex apply(Complex a, Complex b) { return {a.real - b.real, a.imag - b.imag}; }
+};
+
+struct Multiply {
+  static constexpr bool is_bitwise = true;
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value & b.value)}; }
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    return static_cast<T>(Unsigned<T>(a) * Unsigned<T>(b));
+  }
+  template <AnyFloat T>
+  static T apply(T a, T b) {
+    return a * b;
+  }
+  static Complex apply(Complex a, Complex b) {
+    return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+  }
+};
+
+struct Divide {
+  template <AnyFloat T>
+  static T apply(T a, T b) {
+    return a / b;
+  }
+  // In double: no product of floats overflows or underflows there. As in C, a finite number by an
+  // infinity is zero, and by zero it is an infinity.
+  static Complex apply(Complex a, Complex b) {
+    bool infinite = either(is_infinite(b.real), is_infinite(b.imag));
+    float unit_real = __builtin_copysignf(is_infinite(b.real) ? 1.0f : 0.0f, b.real);
+    float unit_imag = __builtin_copysignf(is_infinite(b.imag) ? 1.0f : 0.0f, b.imag);
+    double real = infinite ? unit_real : b.real, imag = infinite ? unit_imag : b.imag;
+    double scale = infinite ? 0.0 : 1.0;
+    double norm = real * real + imag * imag;
+    real = norm == 0 ? __builtin_copysignf(1.0f, b.real) : real;
+    return {static_cast<float>(scale * ((a.real * real + a.imag * imag) / norm)),
+            static_cast<float>(scale * ((a.imag * real - a.real * imag) / norm))};
+  }
+};
+
+struct Remainder {
+  static Bool apply(Bool, Bool) { return {0}; }
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    return divide_down(a, b).remainder;
+  }
+
+  // The exact remainder of the truncated quotient, moved to the sign of the divisor as in Python.
+  template <AnyFloat T>
+  static T with_sign_of(T remainder, T b) {
+    T moved = (remainder < 0) != (b < 0) ? remainder + b : remainder;
+    T zero =
+        sizeof(T) == 4 ? T(__builtin_copysignf(0.0f, float(b))) : T(__builtin_copysign(0.0, b));
+    return remainder == 0 ? zero : moved;
+  }
+  static float apply(float a, float b) { return with_sign_of(__builtin_fmodf(a, b), b); }
+  static double apply(double a, double b) { return with_sign_of(__builtin_fmod(a, b), b); }
+  // In double the quotient of two floats truncates exactly below 2^28, and the product is exact.
+  using EasyType = float;
+  static bool is_easy(float a, float b) {
+    return both(absolute(a) < absolute(b) * 268435456.0f, is_finite(b));
+  }
+  static float apply_easy(float a, float b) {
+    double quotient = round_toward_zero(static_cast<double>(a) / static_cast<double>(b));
+    return with_sign_of(static_cast<float>(a - quotient * b), b);
+  }
+
+  static float part(float a, float b) { return a - b * round_down(a / b); }
+  static Complex apply(Complex a, Complex b) {
+    return {part(a.real, b.real), part(a.imag, b.imag)};
+  }
+};
+
+// Floats: the floor of the exact quotient, so that it fits the remainder: 1 // 0.1 is 9.
+struct FloorDivide {
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value & b.value)}; }
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    return divide_down(a, b).quotient;
+  }
+  static float apply(float a, float b) {
+    return static_cast<float>(round_down(static_cast<double>(a) / static_cast<double>(b)));
+  }
+  static double apply(double a, double b) {
+    double quotient = a / b;
+    if (!is_finite(quotient) || b == 0 || !is_finite(b)) return round_down(quotient);
+    double remainder = __builtin_fmod(a, b);
+    double truncated = round_to_even((a - remainder) / b);
+    return remainder != 0 && (remainder < 0) != (b < 0) ? truncated - 1 : truncated;
+  }
+};
+
+struct Power {
+  static constexpr bool is_vector = true;
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value | (b.value ^ 1))}; }
+  // By squaring, wrapping. A negative exponent gives 0, except for the bases 1 and -1.
+  template <AnyInteger T>
+  static T apply(T base, T exponent) {
+    if constexpr (std::is_signed_v<T>) {
+      if (exponent < 0) {
+        if (base == 1) return 1;
+        if (base == -1) return exponent & 1 ? -1 : 1;
+        return 0;
+      }
+    }
+    uint64_t factor = static_cast<uint64_t>(base), result = 1;
+    for (uint64_t left = static_cast<uint64_t>(exponent); left != 0; left >>= 1) {
+      if (left & 1) result *= factor;
+      factor *= factor;
+    }
+    return static_cast<T>(result);
+  }
+  static auto vector(auto a, auto b) { return library_pow(a, b); }
+  static Complex apply(Complex a, Complex b) { return complex_power(a, b); }
+};
+
+// Complex numbers are ordered by their real parts, then by their imaginary parts.
+struct Less {
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>((a.value ^ 1) & b.value)}; }
+  template <AnyReal T>
+  static bool apply(T a, T b) {
+    return a < b;
+  }
+  static bool apply(Complex a, Complex b) {
+    return either(a.real < b.real, both(a.real == b.real, a.imag < b.imag));
+  }
+};
+struct LessEqual {
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>((a.value ^ 1) | b.value)}; }
+  template <AnyReal T>
+  static bool apply(T a, T b) {
+    return a <= b;
+  }
+  static bool apply(Complex a, Complex b) {
+    return either(a.real < b.real, both(a.real == b.real, a.imag <= b.imag));
+  }
+};
+struct Greater {
+  using Exchanged = Less;
+};
+struct GreaterEqual {
+  using Exchanged = LessEqual;
+};
+struct Equal {
+  static constexpr bool is_bitwise = true;
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value ^ b.value ^ 1)}; }
+  template <AnyReal T>
+  static bool apply(T a, T b) {
+    return a == b;
+  }
+  static bool apply(Complex a, Complex b) { return both(a.real == b.real, a.imag == b.imag); }
+};
+struct NotEqual {
+  static constexpr bool is_bitwise = true;
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value ^ b.value)}; }
+  template <AnyReal T>
+  static bool apply(T a, T b) {
+    return a != b;
+  }
+  static bool apply(Complex a, Complex b) { return either(a.real != b.real, a.imag != b.imag); }
+};
+
+struct Maximum {
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value | b.value)}; }
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    return a > b ? a : b;
+  }
+  template <AnyFloat T>
+  static T apply(T a, T b) {
+    return either(a > b, is_nan(a)) ? a : b;
+  }
+  static Complex apply(Complex a, Complex b) {
+    bool take_a = either(both(Less::apply(b, a), !is_nan(b)), is_nan(a));
+    return {take_a ? a.real : b.real, take_a ? a.imag : b.imag};
+  }
+};
+struct Minimum {
+  static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value & b.value)}; }
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    return a < b ? a : b;
+  }
+  template <AnyFloat T>
+  static T apply(T a, T b) {
+    return either(a < b, is_nan(a)) ? a : b;
+  }
+  static Complex apply(Complex a, Complex b) {
+    bool take_a = either(both(Less::apply(a, b), !is_nan(b)), is_nan(a));
+    return {take_a ? a.real : b.real, take_a ? a.imag : b.imag};
+  }
+};
+
+struct ArcTan2 {
+  static constexpr bool is_vector = true;
+  static auto vector(auto a, auto b) { return library_atan2(a, b); }
+};
+struct LogAddExp {
+  static constexpr bool is_vector = true;
+  static auto vector(auto a, auto b) { return log_add_exp(a, b); }
+  static Complex apply(Complex a, Complex b) { return complex_logaddexp(a, b); }
+};
+
+#define HOLDFAST_BITWISE(Primitive, op)                                                      \
+  struct Primitive {                                                                         \
+    static constexpr bool is_bitwise = true;                                                 \
+    static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value op b.value)}; } \
+    template <AnyInteger T>                                                                  \
+    static T apply(T a, T b) {                                                               \
+      return static_cast<T>(a op b);                                                         \
+    }                                                                                        \
+  };
+HOLDFAST_BITWISE(BitwiseAnd, &)
+HOLDFAST_BITWISE(BitwiseOr, |)
+HOLDFAST_BITWISE(BitwiseXor, ^)
+HOLDFAST_BITWISE(LogicalAnd, &)
+HOLDFAST_BITWISE(LogicalOr, |)
+HOLDFAST_BITWISE(LogicalXor, ^)
+#undef HOLDFAST_BITWISE
+
+// The shift count is taken as unsigned: a negative one counts as beyond the width.
+struct LeftShift {
+  static constexpr bool is_bitwise = true;
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    auto count = static_cast<std::make_unsigned_t<T>>(b);
+    T shifted = static_cast<T>(Unsigned<T>(a) << (count & (width_of<T> - 1)));
+    return count < width_of<T> ? shifted : T(0);
+  }
+};
+struct RightShift {
+  template <AnyInteger T>
+  static T apply(T a, T b) {
+    auto count = static_cast<std::make_unsigned_t<T>>(b);
+    T shifted = static_cast<T>(a >> (count & (width_of<T> - 1)));
+    if constexpr (std::is_signed_v<T>)
+      return count < width_of<T> ? shifted : static_cast<T>(a >> (width_of<T> - 1));
+    else
+      return count < width_of<T> ? shifted : T(0);
+  }
+};
+
+// --- Ternary.
+
+struct Select {
+  template <AnyInteger T>
+  static T apply(uint8_t condition, T x, T y) {
+    return condition ? x : y;
+  }
+};
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

@@ -1,0 +1,45 @@
+// The matrix product kernels that exist once per instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <holdfast/dtype.h>
+
+namespace holdfast::cpu::simd {
+
+// c[i, j] = sum over k of a[i, k] * b[k, j]. Strides count elements and may be anything; c is
+// written row by row, its rows `c_stride` apart. An element's sum runs in one fixed order, which
+// depends on `depth` alone, not on how C is cut.
+struct MatmulTile {
+  int64_t rows, columns, depth;
+  const void* a;
+  int64_t a_row_stride, a_column_stride;
+  const void* b;
+  int64_t b_row_stride, b_column_stride;
+  void* c;
+  int64_t c_stride;
+  void* scratch;  // scratch_bytes(), aligned to 64
+};
+
+// c[i] = sum over k of matrix[i, k] * vector[k], where the matrix is contiguous along one of its
+// dimensions.
+struct MatrixVector {
+  int64_t outputs, depth;
+  const void* matrix;
+  int64_t output_stride, depth_stride;  // one of them is 1
+  const void* vector;
+  int64_t vector_stride;
+  void* c;
+};
+
+struct MatmulKernels {
+  void (*tile)(Dtype::Val dtype, const MatmulTile& tile);
+  size_t (*scratch_bytes)(Dtype::Val dtype, int64_t rows, int64_t columns, int64_t depth);
+  void (*matrix_vector)(Dtype::Val dtype, const MatrixVector& product);  // not complex64
+};
+
+// Of the instruction set in use.
+const MatmulKernels& matmul_kernels();
+
+}  // namespace holdfast::cpu::simd

@@ -1,0 +1,139 @@
+// Matrix times vector: bound by reading the matrix once.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/cpu/simd/elements.h"
+#include "kernels/cpu/simd/matmul_kernels.h"
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+
+// a * b + c, fused where the instruction set has it.
+inline NativeVector<float>::type fused_multiply_add(NativeVector<float>::type a,
+                                                    NativeVector<float>::type b,
+                                                    NativeVector<float>::type c) {
+#if defined(__AVX512F__)
+  return (NativeVector<float>::type)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return (NativeVector<float>::type)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
+inline NativeVector<double>::type fused_multiply_add(NativeVector<double>::type a,
+                                                     NativeVector<double>::type b,
+                                                     NativeVector<double>::type c) {
+#if defined(__AVX512F__)
+  return (NativeVector<double>::type)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return (NativeVector<double>::type)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+  return a * b + c;
+#endif
+}
+
+inline constexpr int64_t vector_piece = 1024;  // steps of the depth whose vector part is at hand
+inline constexpr int64_t vector_outputs =
+    256;  // outputs summed side by side when they are contiguous
+
+template <typename T, typename F>
+inline F widen_one(T value) {
+  if constexpr (is_same<T, F>) {
+    return value;
+  } else {
+    return to_float(value);
+  }
+}
+
+template <typename F>
+inline void store_one(F value, F& to) {
+  to = value;
+}
+template <typename T>
+inline void store_one(float value, T& to)
+  requires(!is_same<T, float>)
+{
+  from_float(value, to);
+}
+
+// The sum of x[k] * y[k] in a fixed number of lanes.
+template <typename F>
+inline F dot_piece(const F* x, const F* y, int64_t count) {
+  using V = typename NativeVector<F>::type;
+  constexpr int width = vector_bytes / sizeof(F);
+  constexpr int vectors = 4;
+  V sum[vectors];
+  for (int v = 0; v < vectors; ++v) sum[v] = V{};
+  int64_t k = 0;
+  for (; k + width * vectors <= count; k += width * vectors) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      sum[v] = fused_multiply_add(load_vector<V>(x + k + v * width),
+                                  load_vector<V>(y + k + v * width), sum[v]);
+    }
+  }
+  for (int v = 0; k + width <= count; k += width, ++v) {
+    sum[v] = fused_multiply_add(load_vector<V>(x + k), load_vector<V>(y + k), sum[v]);
+  }
+  V total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  F lanes[width];
+  store_vector(lanes, total);
+  for (int half = width / 2; half >= 1; half /= 2) {
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  F result = lanes[0];
+  for (; k < count; ++k) result += x[k] * y[k];
+  return result;
+}
+
+template <typename T, typename F>
+void multiply_vector(const simd::MatrixVector& product) {
+  constexpr bool converts = !is_same<T, F>;
+  const T* matrix = static_cast<const T*>(product.matrix);
+  const T* vector = static_cast<const T*>(product.vector);
+  T* c = static_cast<T*>(product.c);
+  F sums[vector_outputs];
+  F piece[vector_piece];
+  F buffer[converts ? vector_piece : 1];
+  for (int64_t first = 0; first < product.outputs; first += vector_outputs) {
+    int64_t outputs =
+        product.outputs - first < vector_outputs ? product.outputs - first : vector_outputs;
+    for (int64_t i = 0; i < outputs; ++i) sums[i] = 0;
+    for (int64_t k = 0; k < product.depth; k += vector_piece) {
+      int64_t depth = product.depth - k < vector_piece ? product.depth - k : vector_piece;
+      for (int64_t s = 0; s < depth; ++s) {
+        piece[s] = widen_one<T, F>(vector[(k + s) * product.vector_stride]);
+      }
+      if (product.depth_stride == 1) {
+        for (int64_t i = 0; i < outputs; ++i) {
+          const T* row = matrix + (first + i) * product.output_stride + k;
+          sums[i] += dot_piece(as_compute(row, depth, buffer), piece, depth);
+        }
+      } else {
+        int64_t s = 0;
+        if constexpr (!converts) {
+          for (; s + 4 <= depth; s += 4) {
+            const F* r0 = matrix + (k + s) * product.depth_stride + first;
+            const F *r1 = r0 + product.depth_stride, *r2 = r1 + product.depth_stride,
+                    *r3 = r2 + product.depth_stride;
+            F f0 = piece[s], f1 = piece[s + 1], f2 = piece[s + 2], f3 = piece[s + 3];
+            for (int64_t i = 0; i < outputs; ++i) {
+              sums[i] += (r0[i] * f0 + r1[i] * f1) + (r2[i] * f2 + r3[i] * f3);
+            }
+          }
+        }
+        for (; s < depth; ++s) {
+          const F* row =
+              as_compute(matrix + (k + s) * product.depth_stride + first, outputs, buffer);
+          F factor = piece[s];
+          for (int64_t i = 0; i < outputs; ++i) sums[i] += row[i] * factor;
+        }
+      }
+    }
+    for (int64_t i = 0; i < outputs; ++i) store_one(sums[i], c[first + i]);
+  }
+}
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

@@ -1,0 +1,280 @@
+// sum and prod, compiled once per instruction set.
+#include "kernels/cpu/simd/reduce_support.h"
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace {
+
+// Sums of a block in a fixed number of lanes, whatever the vector width: the same bits on every
+// instruction set. `keep` neighbouring lanes stay apart (2 for complex numbers).
+template <typename F, int keep>
+inline void sum_block(const F* x, int64_t count, F* result) {
+  using V = typename NativeVector<F>::type;
+  constexpr int lanes = 128 / sizeof(F);
+  constexpr int width = vector_bytes / sizeof(F);
+  constexpr int vectors = lanes / width;
+  F lane[lanes];
+  int64_t i = 0;
+  if (count >= lanes) {
+    V sum[vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) sum[v] = load_vector<V>(x + v * width);
+    for (i = lanes; i + lanes <= count; i += lanes) {
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) sum[v] += load_vector<V>(x + i + v * width);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) store_vector(lane + v * width, sum[v]);
+    for (int half = lanes / 2; half >= keep; half /= 2) {
+      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+    }
+  } else {
+    for (int k = 0; k < keep; ++k) lane[k] = 0;
+  }
+  for (; i < count; i += keep) {
+    for (int k = 0; k < keep; ++k) lane[k] += x[i + k];
+  }
+  for (int k = 0; k < keep; ++k) result[k] = lane[k];
+}
+
+// Eight rows of one column, in pairs.
+template <typename F>
+inline F sum_of_eight(const F* const* rows, int64_t i) {
+  return ((rows[0][i] + rows[1][i]) + (rows[2][i] + rows[3][i])) +
+         ((rows[4][i] + rows[5][i]) + (rows[6][i] + rows[7][i]));
+}
+
+template <typename F>
+inline void sum_columns(double* states, const F* const* row_pointers, int row_count,
+                        int64_t count) {
+  if (row_count == rows_at_once) {
+    const F* rows[rows_at_once];
+    for (int r = 0; r < rows_at_once; ++r) rows[r] = row_pointers[r];
+    HOLDFAST_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      states[i] += static_cast<double>(sum_of_eight(rows, i) + sum_of_eight(rows + 8, i));
+    }
+    return;
+  }
+  for (int r = 0; r < row_count; ++r) {
+    const F* row = row_pointers[r];
+    HOLDFAST_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) states[i] += static_cast<double>(row[i]);
+  }
+}
+
+inline void store_output(double value, float& to) { to = static_cast<float>(value); }
+inline void store_output(double value, double& to) { to = value; }
+template <typename Half>
+inline void store_output(double value, Half& to) {
+  from_float(static_cast<float>(value), to);
+}
+
+template <typename T, typename F>
+struct SumFloat {
+  using Element = T;
+  using Compute = F;
+  using State = double;
+  using Output = T;
+  static constexpr bool has_index = false;
+  static State identity() { return 0; }
+  static inline void block(State& state, const F* x, int64_t count, int64_t) {
+    F sum;
+    sum_block<F, 1>(x, count, &sum);
+    state += static_cast<double>(sum);
+  }
+  static inline void columns(State* states, const F* const* rows, int row_count, int64_t count) {
+    sum_columns(states, rows, row_count, count);
+  }
+  static void combine(State& into, const State& from) { into += from; }
+  static void finish(const State& state, Output& to) { store_output(state, to); }
+};
+
+struct ComplexState {
+  double real, imag;
+};
+
+struct SumComplex {
+  using Element = Complex64;
+  using Compute = Complex64;
+  using State = ComplexState;
+  using Output = Complex64;
+  static constexpr bool has_index = false;
+  static State identity() { return {0, 0}; }
+  static inline void block(State& state, const Complex64* x, int64_t count, int64_t) {
+    float sum[2];
+    sum_block<float, 2>(&x->real, 2 * count, sum);
+    state.real += static_cast<double>(sum[0]);
+    state.imag += static_cast<double>(sum[1]);
+  }
+  static inline void columns(State* states, const Complex64* const* rows, int row_count,
+                             int64_t count) {
+    const float* parts[rows_at_once];
+    for (int r = 0; r < row_count; ++r) parts[r] = &rows[r]->real;
+    sum_columns(&states->real, parts, row_count, 2 * count);
+  }
+  static void combine(State& into, const State& from) {
+    into.real += from.real;
+    into.imag += from.imag;
+  }
+  static void finish(const State& state, Output& to) {
+    to = {static_cast<float>(state.real), static_cast<float>(state.imag)};
+  }
+};
+
+struct Add {
+  template <typename S>
+  static S apply(S a, S b) {
+    return a + b;
+  }
+  static constexpr int identity = 0;
+};
+struct Multiply {
+  template <typename S>
+  static S apply(S a, S b) {
+    return a * b;
+  }
+  static constexpr int identity = 1;
+};
+
+// Integers: S is unsigned, so that overflow wraps.
+template <typename T, typename S, typename Op>
+struct FoldInteger {
+  using Element = T;
+  using Compute = T;
+  using State = S;
+  using Output = S;
+  static constexpr bool has_index = false;
+  static State identity() { return Op::identity; }
+  static inline void block(State& state, const T* x, int64_t count, int64_t) {
+    S total = Op::identity;
+    for (int64_t i = 0; i < count; ++i) total = Op::apply(total, static_cast<S>(x[i]));
+    state = Op::apply(state, total);
+  }
+  static inline void columns(State* states, const T* const* rows, int row_count, int64_t count) {
+    for (int r = 0; r < row_count; ++r) {
+      const T* row = rows[r];
+      HOLDFAST_INDEPENDENT
+      for (int64_t i = 0; i < count; ++i) states[i] = Op::apply(states[i], static_cast<S>(row[i]));
+    }
+  }
+  static void combine(State& into, const State& from) { into = Op::apply(into, from); }
+  static void finish(const State& state, Output& to) { to = state; }
+};
+
+// Products of floats run in double: no spurious overflow, and one rounding at the end.
+template <typename T>
+struct ProdFloat {
+  using Element = T;
+  using Compute = double;
+  using State = double;
+  using Output = T;
+  static constexpr bool has_index = false;
+  static State identity() { return 1; }
+  static inline void block(State& state, const double* x, int64_t count, int64_t) {
+    constexpr int lanes = 16;
+    double lane[lanes];
+    for (int l = 0; l < lanes; ++l) lane[l] = 1;
+    int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      for (int l = 0; l < lanes; ++l) lane[l] *= x[i + l];
+    }
+    for (int half = lanes / 2; half >= 1; half /= 2) {
+      for (int l = 0; l < half; ++l) lane[l] *= lane[l + half];
+    }
+    for (; i < count; ++i) lane[0] *= x[i];
+    state *= lane[0];
+  }
+  static inline void columns(State* states, const double* const* rows, int row_count,
+                             int64_t count) {
+    for (int r = 0; r < row_count; ++r) {
+      const double* row = rows[r];
+      HOLDFAST_INDEPENDENT
+      for (int64_t i = 0; i < count; ++i) states[i] *= row[i];
+    }
+  }
+  static void combine(State& into, const State& from) { into *= from; }
+  static void finish(const State& state, Output& to) { store_output(state, to); }
+};
+
+struct ProdComplex {
+  using Element = Complex64;
+  using Compute = Complex64;
+  using State = ComplexState;
+  using Output = Complex64;
+  static constexpr bool has_index = false;
+  static State identity() { return {1, 0}; }
+  static State times(State a, State b) {
+    return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+  }
+  static State of(Complex64 x) {
+    return {static_cast<double>(x.real), static_cast<double>(x.imag)};
+  }
+  static inline void block(State& state, const Complex64* x, int64_t count, int64_t) {
+    for (int64_t i = 0; i < count; ++i) state = times(state, of(x[i]));
+  }
+  static inline void columns(State* states, const Complex64* const* rows, int row_count,
+                             int64_t count) {
+    for (int r = 0; r < row_count; ++r) {
+      for (int64_t i = 0; i < count; ++i) states[i] = times(states[i], of(rows[r][i]));
+    }
+  }
+  static void combine(State& into, const State& from) { into = times(into, from); }
+  static void finish(const State& state, Output& to) {
+    to = {static_cast<float>(state.real), static_cast<float>(state.imag)};
+  }
+};
+
+template <typename Op>
+const simd::ReduceKernel* find_integer(Dtype::Val input) {
+  using Val = Dtype::Val;
+  switch (input) {
+    case Val::bool_:
+      return &ReduceLoops<FoldInteger<uint8_t, uint32_t, Op>>::kernel;
+    case Val::uint8:
+      return &ReduceLoops<FoldInteger<uint8_t, uint32_t, Op>>::kernel;
+    case Val::uint16:
+      return &ReduceLoops<FoldInteger<uint16_t, uint32_t, Op>>::kernel;
+    case Val::uint32:
+      return &ReduceLoops<FoldInteger<uint32_t, uint32_t, Op>>::kernel;
+    case Val::uint64:
+      return &ReduceLoops<FoldInteger<uint64_t, uint64_t, Op>>::kernel;
+    case Val::int8:
+      return &ReduceLoops<FoldInteger<int8_t, uint32_t, Op>>::kernel;
+    case Val::int16:
+      return &ReduceLoops<FoldInteger<int16_t, uint32_t, Op>>::kernel;
+    case Val::int32:
+      return &ReduceLoops<FoldInteger<uint32_t, uint32_t, Op>>::kernel;
+    default:
+      return &ReduceLoops<FoldInteger<uint64_t, uint64_t, Op>>::kernel;
+  }
+}
+
+const simd::ReduceKernel* find(ReduceOp op, Dtype::Val input) {
+  using Val = Dtype::Val;
+  bool sum = op == ReduceOp::sum;
+  switch (input) {
+    case Val::float16:
+      return sum ? &ReduceLoops<SumFloat<Float16, float>>::kernel
+                 : &ReduceLoops<ProdFloat<Float16>>::kernel;
+    case Val::bfloat16:
+      return sum ? &ReduceLoops<SumFloat<BFloat16, float>>::kernel
+                 : &ReduceLoops<ProdFloat<BFloat16>>::kernel;
+    case Val::float32:
+      return sum ? &ReduceLoops<SumFloat<float, float>>::kernel
+                 : &ReduceLoops<ProdFloat<float>>::kernel;
+    case Val::float64:
+      return sum ? &ReduceLoops<SumFloat<double, double>>::kernel
+                 : &ReduceLoops<ProdFloat<double>>::kernel;
+    case Val::complex64:
+      return sum ? &ReduceLoops<SumComplex>::kernel : &ReduceLoops<ProdComplex>::kernel;
+    default:
+      return sum ? find_integer<Add>(input) : find_integer<Multiply>(input);
+  }
+}
+
+}  // namespace
+
+extern const simd::ReduceSumKernels reduce_sum_kernels;
+const simd::ReduceSumKernels reduce_sum_kernels{find};
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

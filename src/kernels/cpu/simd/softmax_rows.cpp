@@ -1,0 +1,315 @@
+// Softmax, compiled once per instruction set.
+#include "kernels/cpu/simd/elements.h"
+#include "kernels/cpu/simd/softmax_kernels.h"
+#include "kernels/cpu/simd/vector_math.h"
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace {
+
+constexpr int64_t piece = 1024;  // elements converted at once
+
+template <typename F>
+struct Registers;
+template <>
+struct Registers<float> {
+  using V = FloatVector;
+};
+template <>
+struct Registers<double> {
+  using V = DoubleVector;
+};
+
+// e^x for x <= 0, which saves a third of the work of the general one. NaN stays NaN.
+inline FloatVector exponential_below(FloatVector x) {
+#if defined(__AVX512F__)
+  x = (FloatVector)_mm512_maskz_max_ps(0xffff, _mm512_set1_ps(-110.0f), (__m512)x);
+#else
+  Int32Vector usual = !(x < broadcast(-87.3f));
+#endif
+  const FloatVector magic =
+      broadcast(12582912.0f);  // 1.5 * 2^23: the sum's low bits are the rounded integer
+  FloatVector shifted = multiply_add(x, broadcast(1.44269504089f), magic);
+  FloatVector n = shifted - magic;
+  FloatVector r = multiply_add(n, broadcast(-0.693359375f), x);
+  r = multiply_add(n, broadcast(2.12194440e-4f), r);
+  FloatVector p = broadcast(0.001381388092f);
+  p = multiply_add(p, r, broadcast(0.008369063458f));
+  p = multiply_add(p, r, broadcast(0.04166842181f));
+  p = multiply_add(p, r, broadcast(0.1666651776f));
+  p = multiply_add(p, r, broadcast(0.4999999325f));
+  p = multiply_add(p, r * r, r) + 1.0f;
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_maskz_scalef_ps(0xffff, (__m512)p, (__m512)n);
+#else
+  // Below 2^-126 the result counts as 0.
+  FloatVector scale = (FloatVector)((bits(shifted) - bits(magic) + 127) << 23);
+  return usual ? p * scale : FloatVector{};
+#endif
+}
+inline DoubleVector exponential_below(DoubleVector x) { return exponential(x); }
+
+// `count` < width elements, the other lanes -infinity: they neither change a maximum nor a sum.
+template <typename F>
+inline typename Registers<F>::V load_tail(const F* x, int64_t count) {
+  constexpr int width = register_size / sizeof(F);
+  F lanes[width];
+  for (int l = 0; l < width; ++l) lanes[l] = l < count ? x[l] : static_cast<F>(-__builtin_inf());
+  return load(lanes);
+}
+
+template <typename F, typename V>
+inline void store_tail(F* to, V value, int64_t count) {
+  F lanes[register_size / sizeof(F)];
+  store(lanes, value);
+  for (int64_t l = 0; l < count; ++l) to[l] = lanes[l];
+}
+
+template <typename F>
+inline void store_past_cache(F* to, typename Registers<F>::V value) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), (__m512i)value);
+#elif defined(__AVX2__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), (__m256i)value);
+#elif defined(__x86_64__)
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to), (__m128i)value);
+#else
+  store(to, value);
+#endif
+}
+
+template <typename F>
+inline F maximum_of(const F* x, int64_t count, F so_far) {
+  using V = typename Registers<F>::V;
+  constexpr int width = register_size / sizeof(F);
+  constexpr int vectors = 4;
+  V best[vectors];
+  for (int v = 0; v < vectors; ++v) best[v] = broadcast(static_cast<F>(-__builtin_inf()));
+  int64_t i = 0;
+  for (; i + width * vectors <= count; i += width * vectors) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      V value = load(x + i + v * width);
+      best[v] = value > best[v] ? value : best[v];
+    }
+  }
+  for (; i < count; i += width) {
+    V value = count - i >= width ? load(x + i) : load_tail(x + i, count - i);
+    best[0] = value > best[0] ? value : best[0];
+  }
+  for (int v = 1; v < vectors; ++v) best[0] = best[v] > best[0] ? best[v] : best[0];
+  for (int l = 0; l < width; ++l) so_far = best[0][l] > so_far ? best[0][l] : so_far;
+  return so_far;
+}
+
+// The sum of exp(x - maximum) in a fixed number of lanes. With `keeps` the exponentials go to
+// `keep`, and the row at `next` is fetched into the cache on the way.
+template <typename F, bool keeps>
+inline F sum_of(const F* x, int64_t count, F maximum, F* keep, [[maybe_unused]] const char* next) {
+  using V = typename Registers<F>::V;
+  constexpr int width = register_size / sizeof(F);
+  constexpr int vectors = 128 / register_size;
+  V shift = broadcast(maximum);
+  V sums[vectors];
+  for (int v = 0; v < vectors; ++v) sums[v] = V{};
+  int64_t i = 0;
+  for (; i + width * vectors <= count; i += width * vectors) {
+    if constexpr (keeps) {
+      __builtin_prefetch(next + i * sizeof(F), 0, 2);
+      __builtin_prefetch(next + i * sizeof(F) + 64, 0, 2);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      V value = exponential_below(load(x + i + v * width) - shift);
+      if constexpr (keeps) store(keep + i + v * width, value);
+      sums[v] += value;
+    }
+  }
+  for (int v = 0; i < count; i += width, ++v) {
+    bool whole = count - i >= width;
+    V value = exponential_below((whole ? load(x + i) : load_tail(x + i, count - i)) - shift);
+    if constexpr (keeps) {
+      if (whole) {
+        store(keep + i, value);
+      } else {
+        store_tail(keep + i, value, count - i);
+      }
+    }
+    sums[v] += value;
+  }
+  F lanes[width * vectors];
+  for (int v = 0; v < vectors; ++v) store(lanes + v * width, sums[v]);
+  for (int half = width * vectors / 2; half >= 1; half /= 2) {
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
+}
+
+template <typename F>
+inline void write_of(const F* x, int64_t count, F maximum, F factor, F* to) {
+  using V = typename Registers<F>::V;
+  constexpr int width = register_size / sizeof(F);
+  V shift = broadcast(maximum);
+  int64_t i = 0;
+  for (; i + width <= count; i += width)
+    store(to + i, exponential_below(load(x + i) - shift) * factor);
+  if (i < count)
+    store_tail(to + i, exponential_below(load_tail(x + i, count - i) - shift) * factor, count - i);
+}
+
+template <typename F>
+inline void scale(const F* from, int64_t count, F factor, F* to, bool stream) {
+  using V = typename Registers<F>::V;
+  constexpr int width = register_size / sizeof(F);
+  int64_t i = 0;
+  if (stream && reinterpret_cast<uintptr_t>(to) % register_size == 0) {
+    for (; i + width <= count; i += width) {
+      V value = load(from + i) * factor;
+      store_past_cache(to + i, value);
+    }
+  }
+  for (; i < count; ++i) to[i] = from[i] * factor;
+}
+
+template <typename T, typename F>
+struct Softmax {
+  static constexpr bool converts = !is_same<T, F>;
+
+  static void row(const void* input, int64_t length, void* output, bool stream) {
+    alignas(64) F buffer[simd::softmax_row_limit];
+    const auto* x = static_cast<const T*>(input);
+    auto* to = static_cast<T*>(output);
+    const F* values = as_compute(x, length, buffer);
+    F best = maximum_of(values, length, static_cast<F>(-__builtin_inf()));
+    F total =
+        sum_of<F, true>(values, length, best, buffer, reinterpret_cast<const char*>(x + length));
+    F factor = 1 / total;
+    if constexpr (converts) {
+      for (int64_t i = 0; i < length; ++i) buffer[i] *= factor;
+      narrow(buffer, length, to);
+    } else {
+      scale(buffer, length, factor, to, stream);
+    }
+  }
+
+  static double maximum(const void* input, int64_t count, double so_far) {
+    F buffer[converts ? piece : 1];
+    F best = static_cast<F>(so_far);
+    for (int64_t i = 0; i < count; i += piece) {
+      int64_t n = count - i < piece ? count - i : piece;
+      best = maximum_of(as_compute(static_cast<const T*>(input) + i, n, buffer), n, best);
+    }
+    return static_cast<double>(best);
+  }
+
+  static double sum(const void* input, int64_t count, double maximum_value) {
+    F buffer[converts ? piece : 1];
+    double total = 0;
+    for (int64_t i = 0; i < count; i += piece) {
+      int64_t n = count - i < piece ? count - i : piece;
+      const F* x = as_compute(static_cast<const T*>(input) + i, n, buffer);
+      total += static_cast<double>(
+          sum_of<F, false>(x, n, static_cast<F>(maximum_value), nullptr, nullptr));
+    }
+    return total;
+  }
+
+  static void write_values(const T* input, int64_t count, F best, F factor, T* output) {
+    if constexpr (converts) {
+      F buffer[piece];
+      widen(input, count, buffer);
+      write_of(buffer, count, best, factor, buffer);
+      narrow(buffer, count, output);
+    } else {
+      write_of(input, count, best, factor, output);
+    }
+  }
+
+  static void write(const void* input, int64_t count, double maximum_value, double total,
+                    void* output) {
+    for (int64_t i = 0; i < count; i += piece) {
+      int64_t n = count - i < piece ? count - i : piece;
+      write_values(static_cast<const T*>(input) + i, n, static_cast<F>(maximum_value),
+                   static_cast<F>(1 / total), static_cast<T*>(output) + i);
+    }
+  }
+
+  static void column_start(int64_t count, void* maxima, void* sums) {
+    for (int64_t i = 0; i < count; ++i) {
+      static_cast<F*>(maxima)[i] = static_cast<F>(-__builtin_inf());
+      static_cast<F*>(sums)[i] = 0;
+    }
+  }
+
+  static void column_maximum(const void* input, int64_t count, void* maxima) {
+    F buffer[simd::softmax_columns];
+    const F* x = as_compute(static_cast<const T*>(input), count, buffer);
+    auto* best = static_cast<F*>(maxima);
+    for (int64_t i = 0; i < count; ++i) best[i] = x[i] > best[i] ? x[i] : best[i];
+  }
+
+  // exp(x - maximum) of one row of columns; x may be `to`.
+  static inline void exponentials(const F* x, int64_t count, const F* maxima, F* to) {
+    constexpr int width = register_size / sizeof(F);
+    int64_t i = 0;
+    for (; i + width <= count; i += width) {
+      store(to + i, exponential_below(load(x + i) - load(maxima + i)));
+    }
+    if (i < count) {
+      store_tail(to + i,
+                 exponential_below(load_tail(x + i, count - i) - load_tail(maxima + i, count - i)),
+                 count - i);
+    }
+  }
+
+  static void column_sum(const void* input, int64_t count, const void* maxima, void* sums) {
+    F buffer[simd::softmax_columns];
+    const F* x = as_compute(static_cast<const T*>(input), count, buffer);
+    exponentials(x, count, static_cast<const F*>(maxima), buffer);
+    auto* total = static_cast<F*>(sums);
+    for (int64_t i = 0; i < count; ++i) total[i] += buffer[i];
+  }
+
+  static void column_write(const void* input, int64_t count, const void* maxima, const void* sums,
+                           void* output) {
+    F buffer[simd::softmax_columns];
+    const F* x = as_compute(static_cast<const T*>(input), count, buffer);
+    exponentials(x, count, static_cast<const F*>(maxima), buffer);
+    const auto* total = static_cast<const F*>(sums);
+    auto* to = static_cast<T*>(output);
+    if constexpr (converts) {
+      for (int64_t i = 0; i < count; ++i) buffer[i] = buffer[i] / total[i];
+      narrow(buffer, count, to);
+    } else {
+      for (int64_t i = 0; i < count; ++i) to[i] = buffer[i] / total[i];
+    }
+  }
+
+  static constexpr simd::SoftmaxKernel kernel{
+      row, maximum, sum, write, column_start, column_maximum, column_sum, column_write};
+};
+
+const simd::SoftmaxKernel* find(Dtype::Val dtype) {
+  switch (dtype) {
+    case Dtype::Val::float16:
+      return &Softmax<Float16, float>::kernel;
+    case Dtype::Val::bfloat16:
+      return &Softmax<BFloat16, float>::kernel;
+    case Dtype::Val::float64:
+      return &Softmax<double, double>::kernel;
+    default:
+      return &Softmax<float, float>::kernel;
+  }
+}
+
+void finish() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+}  // namespace
+
+extern const simd::SoftmaxKernels softmax_kernels;
+const simd::SoftmaxKernels softmax_kernels{find, finish};
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

@@ -1,0 +1,371 @@
+// Mathematical functions of one vector register of floats or doubles.
+//
+// glibc's vector library does most of them (at most 4 ulp). Its weak spot is special operands,
+// which it hands to the scalar function one by one: where such operands are common (exp of a masked
+// -infinity, log of zero) they are answered here. Without the library, scalar libm is called for
+// each element.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+
+inline constexpr int float_count = register_size / 4;
+inline constexpr int double_count = register_size / 8;
+
+// a * b + c, fused where the instruction set has it.
+HOLDFAST_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVector c) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return (FloatVector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
+
+// The masked AVX-512 forms are the plain instruction; g++ 12 warns about its own header in the
+// others.
+HOLDFAST_INLINE FloatVector square_root(FloatVector a) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_maskz_sqrt_ps(0xffff, (__m512)a);
+#elif defined(__AVX2__)
+  return (FloatVector)_mm256_sqrt_ps((__m256)a);
+#elif defined(__x86_64__)
+  return (FloatVector)_mm_sqrt_ps((__m128)a);
+#else
+  for (int i = 0; i < float_count; ++i) a[i] = __builtin_sqrtf(a[i]);
+  return a;
+#endif
+}
+HOLDFAST_INLINE DoubleVector square_root(DoubleVector a) {
+#if defined(__AVX512F__)
+  return (DoubleVector)_mm512_maskz_sqrt_pd(0xff, (__m512d)a);
+#elif defined(__AVX2__)
+  return (DoubleVector)_mm256_sqrt_pd((__m256d)a);
+#elif defined(__x86_64__)
+  return (DoubleVector)_mm_sqrt_pd((__m128d)a);
+#else
+  for (int i = 0; i < double_count; ++i) a[i] = __builtin_sqrt(a[i]);
+  return a;
+#endif
+}
+
+HOLDFAST_INLINE FloatVector reciprocal_square_root(FloatVector a) { return 1.0f / square_root(a); }
+HOLDFAST_INLINE DoubleVector reciprocal_square_root(DoubleVector a) { return 1.0 / square_root(a); }
+
+HOLDFAST_INLINE FloatVector broadcast(float value) { return value - FloatVector{}; }
+HOLDFAST_INLINE DoubleVector broadcast(double value) { return value - DoubleVector{}; }
+
+HOLDFAST_INLINE Int32Vector bits(FloatVector a) { return (Int32Vector)a; }
+HOLDFAST_INLINE Int64Vector bits(DoubleVector a) { return (Int64Vector)a; }
+
+HOLDFAST_INLINE FloatVector absolute(FloatVector a) { return (FloatVector)(bits(a) & 0x7fffffff); }
+HOLDFAST_INLINE DoubleVector absolute(DoubleVector a) {
+  return (DoubleVector)(bits(a) & 0x7fffffffffffffff);
+}
+// The magnitude of `magnitude` with the sign of `sign`.
+HOLDFAST_INLINE FloatVector copy_sign(FloatVector magnitude, FloatVector sign) {
+  return (FloatVector)(bits(absolute(magnitude)) | (bits(sign) & (int32_t)0x80000000));
+}
+HOLDFAST_INLINE DoubleVector copy_sign(DoubleVector magnitude, DoubleVector sign) {
+  return (DoubleVector)(bits(absolute(magnitude)) | (bits(sign) & (int64_t)0x8000000000000000));
+}
+
+// The scalar type of a vector's elements, as a value for constants.
+HOLDFAST_INLINE float element(FloatVector) { return 0; }
+HOLDFAST_INLINE double element(DoubleVector) { return 0; }
+#define HOLDFAST_CONSTANT(V, value) broadcast(static_cast<decltype(element(V{}))>(value))
+
+// library_exp(FloatVector), library_exp(DoubleVector), ...: glibc's, or scalar libm for each
+// element.
+#if defined(HOLDFAST_HAVE_LIBMVEC) && defined(__x86_64__)
+#if defined(__AVX512F__)
+#define HOLDFAST_LIBRARY_NAMES(arguments, name) \
+  _ZGVeN16##arguments##_##name##f, _ZGVeN8##arguments##_##name
+#elif defined(__AVX2__)
+#define HOLDFAST_LIBRARY_NAMES(arguments, name) \
+  _ZGVdN8##arguments##_##name##f, _ZGVdN4##arguments##_##name
+#else
+#define HOLDFAST_LIBRARY_NAMES(arguments, name) \
+  _ZGVbN4##arguments##_##name##f, _ZGVbN2##arguments##_##name
+#endif
+#define HOLDFAST_LIBRARY_UNARY_NAMED(name, for_floats, for_doubles)                   \
+  extern "C" FloatVector for_floats(FloatVector);                                     \
+  extern "C" DoubleVector for_doubles(DoubleVector);                                  \
+  HOLDFAST_INLINE FloatVector library_##name(FloatVector a) { return for_floats(a); } \
+  HOLDFAST_INLINE DoubleVector library_##name(DoubleVector a) { return for_doubles(a); }
+#define HOLDFAST_LIBRARY_BINARY_NAMED(name, for_floats, for_doubles)            \
+  extern "C" FloatVector for_floats(FloatVector, FloatVector);                  \
+  extern "C" DoubleVector for_doubles(DoubleVector, DoubleVector);              \
+  HOLDFAST_INLINE FloatVector library_##name(FloatVector a, FloatVector b) {    \
+    return for_floats(a, b);                                                    \
+  }                                                                             \
+  HOLDFAST_INLINE DoubleVector library_##name(DoubleVector a, DoubleVector b) { \
+    return for_doubles(a, b);                                                   \
+  }
+#define HOLDFAST_EXPAND(macro, ...) macro(__VA_ARGS__)
+#define HOLDFAST_LIBRARY_UNARY(name) \
+  HOLDFAST_EXPAND(HOLDFAST_LIBRARY_UNARY_NAMED, name, HOLDFAST_LIBRARY_NAMES(v, name))
+#define HOLDFAST_LIBRARY_BINARY(name) \
+  HOLDFAST_EXPAND(HOLDFAST_LIBRARY_BINARY_NAMED, name, HOLDFAST_LIBRARY_NAMES(vv, name))
+#else
+#define HOLDFAST_LIBRARY_UNARY(name)                                        \
+  HOLDFAST_INLINE FloatVector library_##name(FloatVector a) {               \
+    for (int i = 0; i < float_count; ++i) a[i] = __builtin_##name##f(a[i]); \
+    return a;                                                               \
+  }                                                                         \
+  HOLDFAST_INLINE DoubleVector library_##name(DoubleVector a) {             \
+    for (int i = 0; i < double_count; ++i) a[i] = __builtin_##name(a[i]);   \
+    return a;                                                               \
+  }
+#define HOLDFAST_LIBRARY_BINARY(name)                                             \
+  HOLDFAST_INLINE FloatVector library_##name(FloatVector a, FloatVector b) {      \
+    for (int i = 0; i < float_count; ++i) a[i] = __builtin_##name##f(a[i], b[i]); \
+    return a;                                                                     \
+  }                                                                               \
+  HOLDFAST_INLINE DoubleVector library_##name(DoubleVector a, DoubleVector b) {   \
+    for (int i = 0; i < double_count; ++i) a[i] = __builtin_##name(a[i], b[i]);   \
+    return a;                                                                     \
+  }
+#endif
+HOLDFAST_LIBRARY_UNARY(exp)
+HOLDFAST_LIBRARY_UNARY(expm1)
+HOLDFAST_LIBRARY_UNARY(log)
+HOLDFAST_LIBRARY_UNARY(log2)
+HOLDFAST_LIBRARY_UNARY(log10)
+HOLDFAST_LIBRARY_UNARY(log1p)
+HOLDFAST_LIBRARY_UNARY(sin)
+HOLDFAST_LIBRARY_UNARY(cos)
+HOLDFAST_LIBRARY_UNARY(tan)
+HOLDFAST_LIBRARY_UNARY(asin)
+HOLDFAST_LIBRARY_UNARY(acos)
+HOLDFAST_LIBRARY_UNARY(atan)
+HOLDFAST_LIBRARY_UNARY(sinh)
+HOLDFAST_LIBRARY_UNARY(cosh)
+HOLDFAST_LIBRARY_UNARY(tanh)
+HOLDFAST_LIBRARY_UNARY(asinh)
+HOLDFAST_LIBRARY_UNARY(acosh)
+HOLDFAST_LIBRARY_UNARY(atanh)
+HOLDFAST_LIBRARY_UNARY(erf)
+HOLDFAST_LIBRARY_UNARY(erfc)
+HOLDFAST_LIBRARY_BINARY(pow)
+HOLDFAST_LIBRARY_BINARY(atan2)
+
+// The larger, the smaller of both; `x` when it is NaN.
+HOLDFAST_INLINE FloatVector larger_or_nan(FloatVector limit, FloatVector x) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_maskz_max_ps(0xffff, (__m512)limit, (__m512)x);
+#else
+  return x < limit ? limit : x;
+#endif
+}
+HOLDFAST_INLINE FloatVector smaller_or_nan(FloatVector limit, FloatVector x) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_maskz_min_ps(0xffff, (__m512)limit, (__m512)x);
+#else
+  return x > limit ? limit : x;
+#endif
+}
+
+// e^x in single precision, without a branch for any operand; at most 1 ulp with fma.
+// x = n log(2) + r with |r| <= log(2)/2; e^r from a minimax polynomial for (e^r - 1 - r) / r^2.
+HOLDFAST_INLINE FloatVector exponential(FloatVector x) {
+  const FloatVector lowest = broadcast(-104.0f), highest = broadcast(89.0f);  // give 0 and infinity
+  x = larger_or_nan(lowest, x);
+  x = smaller_or_nan(highest, x);
+  // Adding 1.5 * 2^23 leaves the rounded integer in the low bits of the sum.
+  const FloatVector magic = broadcast(12582912.0f);
+  FloatVector shifted = multiply_add(x, broadcast(1.44269504089f), magic);
+  FloatVector n_float = shifted - magic;
+  // log(2) in two parts; the products of the first one are exact.
+  FloatVector r = multiply_add(n_float, broadcast(-0.693359375f), x);
+  r = multiply_add(n_float, broadcast(2.12194440e-4f), r);
+  FloatVector p = broadcast(0.001381388092f);
+  p = multiply_add(p, r, broadcast(0.008369063458f));
+  p = multiply_add(p, r, broadcast(0.04166842181f));
+  p = multiply_add(p, r, broadcast(0.1666651776f));
+  p = multiply_add(p, r, broadcast(0.4999999325f));
+  p = multiply_add(p, r * r, r) + 1.0f;
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_maskz_scalef_ps(0xffff, (__m512)p, (__m512)n_float);
+#else
+  // 2^n in two factors, since n reaches from -150 to 128; only the second product rounds.
+  Int32Vector n = bits(shifted) - bits(magic);
+  Int32Vector half = n >> 1;
+  FloatVector first = (FloatVector)((half + 127) << 23);
+  FloatVector second = (FloatVector)((n - half + 127) << 23);
+  return p * first * second;
+#endif
+}
+
+HOLDFAST_INLINE DoubleVector exponential(DoubleVector x) {
+  const DoubleVector zero = {}, infinity = broadcast(__builtin_inf());
+  Int64Vector usual = (x > -745.2) & (x < 709.8);
+  DoubleVector special = x < 0.0 ? zero : (x > 0.0 ? infinity : x);
+  return usual ? library_exp(usual ? x : zero) : special;
+}
+
+// A logarithm with its pole at `pole`: the library sees `harmless` in place of operands that have
+// no finite result.
+template <typename V, typename Function>
+HOLDFAST_INLINE V guarded_logarithm(V x, V pole, V harmless, Function function) {
+  const V infinity = HOLDFAST_CONSTANT(V, __builtin_inf());
+  auto usual = (x > pole) & (x < infinity);
+  V special = x == pole ? -infinity : (x < pole ? HOLDFAST_CONSTANT(V, __builtin_nan("")) : x);
+  return usual ? function(usual ? x : harmless) : special;
+}
+
+template <typename V>
+HOLDFAST_INLINE V natural_logarithm(V x) {
+  return guarded_logarithm(x, V{}, HOLDFAST_CONSTANT(V, 1), [](V y) { return library_log(y); });
+}
+template <typename V>
+HOLDFAST_INLINE V logarithm_base_2(V x) {
+  return guarded_logarithm(x, V{}, HOLDFAST_CONSTANT(V, 1), [](V y) { return library_log2(y); });
+}
+template <typename V>
+HOLDFAST_INLINE V logarithm_base_10(V x) {
+  return guarded_logarithm(x, V{}, HOLDFAST_CONSTANT(V, 1), [](V y) { return library_log10(y); });
+}
+template <typename V>
+HOLDFAST_INLINE V logarithm_of_1_plus(V x) {
+  return guarded_logarithm(x, HOLDFAST_CONSTANT(V, -1), V{}, [](V y) { return library_log1p(y); });
+}
+
+// 1 / (1 + e^-x), from e^-|x|, which cannot overflow.
+template <typename V>
+HOLDFAST_INLINE V sigmoid(V x) {
+  const V one = HOLDFAST_CONSTANT(V, 1);
+  V e = exponential(-absolute(x));
+  return (x < V{} ? e : one) / (one + e);
+}
+
+template <typename V>
+HOLDFAST_INLINE V log_add_exp(V a, V b) {
+  const V infinity = HOLDFAST_CONSTANT(V, __builtin_inf());
+  V larger = a > b ? a : b;
+  V sum = larger + library_log1p(exponential(-absolute(a - b)));
+  // Of infinities the difference is NaN, or the sum is right already. NaN operands: a + b.
+  V result = absolute(larger) == infinity ? larger : sum;
+  return ((a != a) | (b != b)) ? a + b : result;
+}
+
+#if defined(__AVX512F__)
+// erf(x) = x g(|x|), where g is a polynomial of degree 5 on each of 16 intervals of [0, 4), fitted
+// by scripts/fit_erf.py. A coefficient of 16 lanes is one permutation of a register: less than half
+// the time of the library's, and more exact.
+alignas(64) static constexpr float erf_coefficients[6][16] = {
+    {1.12837923f, 1.10530555f, 1.04099977f, 0.948207498f, 0.842700779f, 0.738320112f, 0.644070089f,
+     0.563812375f, 0.497661144f, 0.44379434f, 0.399837226f, 0.363599777f, 0.333325982f,
+     0.307690978f, 0.28571406f, 0.266666651f},
+    {-2.12961027e-07f, -0.0452915169f, -0.0811085179f, -0.101758659f, -0.106898196f, -0.100359745f,
+     -0.0875233114f, -0.0730053782f, -0.0596242994f, -0.0485169105f, -0.0397659019f, -0.0330012292f,
+     -0.027765559f, -0.0236662906f, -0.0204077624f, -0.0177777167f},
+    {-0.023505399f, -0.0209583901f, -0.0143704098f, -0.00626535295f, 0.000778853719f,
+     0.00528876763f, 0.00715420768f, 0.00713132787f, 0.00616172701f, 0.00494458526f, 0.00384052726f,
+     0.00296348124f, 0.00230508205f, 0.00181864551f, 0.00145734882f, 0.00118511845f},
+    {-1.07521701e-05f, 0.00163150998f, 0.00261094794f, 0.00265337294f, 0.00197339151f,
+     0.00103906984f, 0.000252501923f, -0.000215529013f, -0.000395051116f, -0.000399439916f,
+     -0.000332212687f, -0.000253779348f, -0.000187935031f, -0.000138895455f, -0.000103860875f,
+     -7.89424885e-05f},
+    {0.000461746356f, 0.000357713667f, 0.000121066652f, -0.000111171663f, -0.000234106104f,
+     -0.000232146005f, -0.000157612754f, -7.34330606e-05f, -1.49333964e-05f, 1.2997285e-05f,
+     2.04387452e-05f, 1.85654408e-05f, 1.42212739e-05f, 1.02287486e-05f, 7.25387736e-06f,
+     5.18650222e-06f},
+    {-1.89884922e-05f, -4.511929e-05f, -4.53323773e-05f, -2.49065633e-05f, -6.34897788e-07f,
+     1.40475213e-05f, 1.65033762e-05f, 1.17616673e-05f, 5.77435685e-06f, 1.63862421e-06f,
+     -2.98454324e-07f, -8.43472435e-07f, -7.95662856e-07f, -5.98529823e-07f, -4.17373229e-07f,
+     -2.86302509e-07f}};
+
+HOLDFAST_INLINE FloatVector error_function(FloatVector x) {
+  // Of two operands one of which is NaN, `min` gives the second.
+  __m512 magnitude =
+      _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(3.9990234375f), (__m512)absolute(x));
+  __m512 scaled = magnitude * _mm512_set1_ps(4.0f);
+  __m512i interval = _mm512_maskz_cvttps_epi32(0xffff, scaled);
+  // scaled - floor(scaled)
+  __m512 f = _mm512_maskz_reduce_ps(0xffff, scaled, _MM_FROUND_TO_NEG_INF);
+  FloatVector g = (FloatVector)_mm512_maskz_permutexvar_ps(0xffff, interval,
+                                                           _mm512_load_ps(erf_coefficients[5]));
+  for (int k = 4; k >= 0; --k) {
+    __m512 coefficients =
+        _mm512_maskz_permutexvar_ps(0xffff, interval, _mm512_load_ps(erf_coefficients[k]));
+    g = multiply_add(g, (FloatVector)f, (FloatVector)coefficients);
+  }
+  return copy_sign(smaller_or_nan(broadcast(1.0f), magnitude * g), x);
+}
+HOLDFAST_INLINE DoubleVector error_function(DoubleVector x) { return library_erf(x); }
+#else
+template <typename V>
+HOLDFAST_INLINE V error_function(V x) {
+  return library_erf(x);
+}
+#endif
+
+// M. Giles, "Approximating the erfinv function" (2010), single precision.
+template <typename V>
+HOLDFAST_INLINE V inverse_error_function_estimate(V x, V w) {
+  V c = w - HOLDFAST_CONSTANT(V, 2.5);
+  V central = HOLDFAST_CONSTANT(V, 2.81022636e-08);
+  central = central * c + HOLDFAST_CONSTANT(V, 3.43273939e-07);
+  central = central * c + HOLDFAST_CONSTANT(V, -3.5233877e-06);
+  central = central * c + HOLDFAST_CONSTANT(V, -4.39150654e-06);
+  central = central * c + HOLDFAST_CONSTANT(V, 0.00021858087);
+  central = central * c + HOLDFAST_CONSTANT(V, -0.00125372503);
+  central = central * c + HOLDFAST_CONSTANT(V, -0.00417768164);
+  central = central * c + HOLDFAST_CONSTANT(V, 0.246640727);
+  central = central * c + HOLDFAST_CONSTANT(V, 1.50140941);
+  V t = square_root(w) - HOLDFAST_CONSTANT(V, 3);
+  V tail = HOLDFAST_CONSTANT(V, -0.000200214257);
+  tail = tail * t + HOLDFAST_CONSTANT(V, 0.000100950558);
+  tail = tail * t + HOLDFAST_CONSTANT(V, 0.00134934322);
+  tail = tail * t + HOLDFAST_CONSTANT(V, -0.00367342844);
+  tail = tail * t + HOLDFAST_CONSTANT(V, 0.00573950773);
+  tail = tail * t + HOLDFAST_CONSTANT(V, -0.0076224613);
+  tail = tail * t + HOLDFAST_CONSTANT(V, 0.00943887047);
+  tail = tail * t + HOLDFAST_CONSTANT(V, 1.00167406);
+  tail = tail * t + HOLDFAST_CONSTANT(V, 2.83297682);
+  return (w < HOLDFAST_CONSTANT(V, 5) ? central : tail) * x;
+}
+
+// For |x| < 1; the caller handles the rest.
+HOLDFAST_INLINE FloatVector inverse_error_function_inside(FloatVector x) {
+  return inverse_error_function_estimate(x, -library_log((1.0f - x) * (1.0f + x)));
+}
+HOLDFAST_INLINE DoubleVector inverse_error_function_inside(DoubleVector x) {
+  DoubleVector magnitude = absolute(x);
+  DoubleVector w = -library_log((1.0 - magnitude) * (1.0 + magnitude));
+  // Beyond the range of single precision: erfc(y) ~ e^(-y^2) / (y sqrt(pi)) (1 - 1 / (2 y^2)),
+  // solved for y^2 with the logarithm taken at y^2 = w.
+  DoubleVector far = w < 16.0 ? broadcast(16.0) : w;
+  far = square_root(far + 0.12078223763524522 - 0.5 * library_log(far) - 0.5 / far);
+  DoubleVector y = w < 16.0 ? inverse_error_function_estimate(magnitude, w) : far;
+  // Halley's method on erf(y) = x, or on erfc(y) = 1 - x where that keeps the digits: 1 - x is
+  // exact.
+  for (int step = 0; step < 2; ++step) {
+    DoubleVector error =
+        magnitude < 0.5 ? library_erf(y) - magnitude : (1.0 - magnitude) - library_erfc(y);
+    DoubleVector newton = error * 0.88622692545275801365 * exponential(y * y);  // sqrt(pi) / 2
+    y -= newton / (1.0 + y * newton);
+  }
+  // Below 1e-8 erfinv is linear to double precision.
+  y = magnitude < 1e-8 ? magnitude * 0.88622692545275801365 : y;
+  return copy_sign(y, x);
+}
+
+template <typename V>
+HOLDFAST_INLINE V inverse_error_function(V x) {
+  const V one = HOLDFAST_CONSTANT(V, 1);
+  V magnitude = absolute(x);
+  auto inside = magnitude < one;
+  V outside = magnitude == one ? copy_sign(HOLDFAST_CONSTANT(V, __builtin_inf()), x)
+                               : HOLDFAST_CONSTANT(V, __builtin_nan(""));
+  return inside ? inverse_error_function_inside(inside ? x : V{}) : outside;
+}
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

@@ -1,0 +1,180 @@
+// Matrix products against plain loops in double; values are small integers where the result must be
+// exact.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <complex>
+#include <type_traits>
+
+#include "kernels/cpu/matmul.h"
+#include "kernels/strided_test_support.h"
+
+using namespace holdfast;
+using namespace holdfast::cpu;
+using namespace strided_test;
+
+namespace {
+
+template <typename T>
+T random_element(Random& random) {
+  auto part = [&] { return static_cast<float>(pick(random, -2, 2)); };
+  if constexpr (std::is_same_v<T, complex64_t>) {
+    return complex64_t(part(), part());
+  } else {
+    return static_cast<T>(part());
+  }
+}
+
+template <typename T>
+std::complex<double> wide(T value) {
+  if constexpr (std::is_same_v<T, complex64_t>) {
+    return {value.real(), value.imag()};
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+// A stack with the batch shape of `view`'s leading dimensions.
+MatrixStack stack_of(const View& view) {
+  size_t n = view.shape.size();
+  return {std::span(view.strides).first(n - 2), view.strides[n - 2], view.strides[n - 1]};
+}
+
+template <typename T>
+void check(Random& random, Dtype::Val dtype, std::vector<int32_t> batch, int32_t m, int32_t n,
+           int32_t k) {
+  std::vector<int32_t> a_shape = batch, b_shape = batch;
+  a_shape.insert(a_shape.end(), {m, k});
+  b_shape.insert(b_shape.end(), {k, n});
+  View a = random_view(random, a_shape), b = random_view(random, b_shape);
+  Aligned<T> a_data(a.buffer_size), b_data(b.buffer_size);
+  for (int64_t i = 0; i < a.buffer_size; ++i) a_data[i] = random_element<T>(random);
+  for (int64_t i = 0; i < b.buffer_size; ++i) b_data[i] = random_element<T>(random);
+  MatmulPlan plan(dtype, batch, m, n, k, stack_of(a), stack_of(b));
+  int64_t count = element_count(batch);
+  Aligned<T> c(count * m * n), again(count * m * n);
+  CHECK(plan.task_scratch_bytes() < (size_t{4} << 20));
+  run_tasks(plan.tasks(), Order::shuffled, [&](int64_t task) {
+    Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
+    plan.run(task, a_data.get() + a.offset, b_data.get() + b.offset, c.get(), scratch.get());
+  });
+  run_tasks(plan.tasks(), Order::threads, [&](int64_t task) {
+    Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
+    plan.run(task, a_data.get() + a.offset, b_data.get() + b.offset, again.get(), scratch.get());
+  });
+  CHECK(c.same_bits(again));
+  bool equal = true;
+  for (int64_t p = 0; p < count; ++p) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        std::complex<double> sum = 0;
+        for (int64_t l = 0; l < k; ++l) {
+          sum += wide(a_data[a.at((p * m + i) * k + l)]) * wide(b_data[b.at((p * k + l) * n + j)]);
+        }
+        T expected{};
+        if constexpr (std::is_same_v<T, complex64_t>) {
+          expected = complex64_t(static_cast<float>(sum.real()), static_cast<float>(sum.imag()));
+        } else {
+          expected = static_cast<T>(sum.real());
+        }
+        equal &= c[(p * m + i) * n + j] == expected;
+      }
+    }
+  }
+  CAPTURE(m);
+  CAPTURE(n);
+  CAPTURE(k);
+  CHECK(equal);
+}
+
+void check_dtypes(Random& random, const std::vector<int32_t>& batch, int32_t m, int32_t n,
+                  int32_t k) {
+  check<float>(random, Dtype::Val::float32, batch, m, n, k);
+  check<double>(random, Dtype::Val::float64, batch, m, n, k);
+  check<complex64_t>(random, Dtype::Val::complex64, batch, m, n, k);
+  check<float16_t>(random, Dtype::Val::float16, batch, m, n, k);
+  check<bfloat16_t>(random, Dtype::Val::bfloat16, batch, m, n, k);
+}
+
+// C of a square product of random floats.
+std::vector<float> product(int64_t m, int64_t n, int64_t k, const std::vector<float>& a,
+                           const std::vector<float>& b) {
+  MatrixStack left{{}, k, 1}, right{{}, n, 1};
+  MatmulPlan plan(Dtype::Val::float32, {}, m, n, k, left, right);
+  std::vector<float> c(static_cast<size_t>(m * n));
+  Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
+  for (int64_t task = 0; task < plan.tasks(); ++task)
+    plan.run(task, a.data(), b.data(), c.data(), scratch.get());
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("products of random shapes, strides and batches") {
+  on_each_instruction_set([](const char* name) {
+    CAPTURE(name);
+    Random random(41);
+    for (int round = 0; round < 60; ++round) {
+      std::vector<int32_t> batch = random_shape(random, 2, 4);
+      auto extent = [&] {
+        return static_cast<int32_t>(pick(random, 0, 5) == 0 ? pick(random, 0, 1)
+                                                            : pick(random, 1, 70));
+      };
+      check_dtypes(random, batch, extent(), extent(), extent());
+    }
+  });
+}
+
+TEST_CASE("edges of every size, long depth, matrix times vector") {
+  on_each_instruction_set([](const char* name) {
+    CAPTURE(name);
+    Random random(42);
+    for (int32_t m = 1; m <= 30; ++m) check<float>(random, Dtype::Val::float32, {}, m, 35 - m, 17);
+    for (int32_t n = 1; n <= 70; n += 3) check<double>(random, Dtype::Val::float64, {}, 9, n, 5);
+    check_dtypes(random, {}, 20, 40, 1000);
+    check_dtypes(random, {}, 1, 700, 300);
+    check_dtypes(random, {}, 700, 1, 1300);
+    check_dtypes(random, {3}, 1, 1, 2500);
+    check_dtypes(random, {}, 300, 280, 40);
+  });
+}
+
+TEST_CASE("large products are cut into tiles, and the cut does not show in the bits") {
+  on_each_instruction_set([](const char* name) {
+    CAPTURE(name);
+    Random random(43);
+    int64_t m = 600, n = 1100, k = 500;
+    std::vector<float> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n));
+    std::normal_distribution<float> normal;
+    for (float& value : a) value = normal(random);
+    for (float& value : b) value = normal(random);
+    std::vector<float> whole = product(m, n, k, a, b);
+    // Rows 100 .. 399 alone: other tiles, same bits.
+    std::vector<float> some(a.begin() + 100 * k, a.begin() + 400 * k);
+    std::vector<float> part = product(300, n, k, some, b);
+    CHECK(std::memcmp(part.data(), whole.data() + 100 * n, part.size() * sizeof(float)) == 0);
+    double worst = 0;
+    for (int64_t i = 0; i < m; i += 37) {
+      for (int64_t j = 0; j < n; j += 41) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum += static_cast<double>(a[static_cast<size_t>(i * k + l)]) *
+                 static_cast<double>(b[static_cast<size_t>(l * n + j)]);
+        worst = std::max(
+            worst, std::abs(sum - static_cast<double>(whole[static_cast<size_t>(i * n + j)])));
+      }
+    }
+    CHECK(worst < 1e-4);
+  });
+}
+
+TEST_CASE("no depth gives zeros, no rows or columns give nothing") {
+  MatrixStack any{{}, 1, 1};
+  std::vector<float> c(12, 7.0f);
+  MatmulPlan zero(Dtype::Val::float32, {}, 3, 4, 0, any, any);
+  for (int64_t task = 0; task < zero.tasks(); ++task)
+    zero.run(task, nullptr, nullptr, c.data(), nullptr);
+  CHECK((c == std::vector<float>(12, 0.0f)));
+  CHECK(MatmulPlan(Dtype::Val::float32, {}, 0, 4, 5, any, any).tasks() == 0);
+  CHECK(MatmulPlan(Dtype::Val::float32, {}, 3, 0, 5, any, any).tasks() == 0);
+}
