@@ -1,0 +1,267 @@
+// Arrays from nothing: constants, ranges, diagonals.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/copy.h"
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+// Its input, broadcast to the output's shape, in memory of its own.
+class Full final : public Op {
+ public:
+  using Op::Op;
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "Full"; }
+};
+
+constexpr int64_t fill_bytes_per_task = 1 << 19;
+
+void Full::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& value = inputs[0];
+  array& out = outputs[0];
+  if (value.size() != 1) {
+    if (out.size() > 0) encoder.input(value);  // the view below does not know who computes it
+    array repeated(out.shape(), out.dtype(), nullptr, {});
+    share(value, repeated, broadcast_strides(value.shape(), value.strides(), out.shape()));
+    encode_copy(encoder, name(), repeated, out);
+    return;
+  }
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  encoder.input(value);
+  encoder.output(out);
+  const void* source = value.data<char>();
+  char* target = out.data<char>();
+  size_t item = out.itemsize();
+  int64_t size = static_cast<int64_t>(out.size());
+  int64_t grain = fill_bytes_per_task / static_cast<int64_t>(item);
+  bool stream = out.nbytes() > cpu::stream_threshold();
+  encoder.native(name(), (size + grain - 1) / grain, static_cast<int64_t>(out.nbytes()),
+                 [=](int64_t begin, int64_t end) {
+                   int64_t first = begin * grain, last = std::min(size, end * grain);
+                   cpu::fill_dense(target + first * static_cast<int64_t>(item), source, item,
+                                   last - first, stream);
+                 });
+}
+
+// start + i * step.
+class Arange final : public Op {
+ public:
+  Arange(Stream stream, double start, double step) : Op(stream), start_(start), step_(step) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "Arange"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Arange*>(&other);
+    return same != nullptr && same->start_ == start_ && same->step_ == step_;
+  }
+
+ private:
+  double start_, step_;
+};
+
+template <typename T>
+T arange_value(double start, double step, int64_t i) {
+  double value = start + (i == 0 ? 0.0 : static_cast<double>(i) * step);
+  return convert_element<T>(value);
+}
+
+void Arange::encode(Encoder& encoder, const std::vector<array>&, std::vector<array>& outputs) {
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  encoder.output(out);
+  int64_t size = static_cast<int64_t>(out.size());
+  constexpr int64_t grain = 1 << 14;
+  dispatch_dtype(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* target = out.data<T>();
+    encoder.native(name(), (size + grain - 1) / grain, 4 * static_cast<int64_t>(out.nbytes()),
+                   [=, start = start_, step = step_](int64_t begin, int64_t end) {
+                     int64_t last = std::min(size, end * grain);
+                     for (int64_t i = begin * grain; i < last; ++i) {
+                       target[i] = arange_value<T>(start, step, i);
+                     }
+                   });
+  });
+}
+
+void check_not_negative(const char* op, int n, int m) {
+  if (n < 0 || m < 0) {
+    throw std::invalid_argument(
+        text("[", op, "] numbers of rows and columns must not be negative, got ", n, " and ", m));
+  }
+}
+
+// Compares row + k with column, for each place of an n by m matrix.
+using Comparison = array (*)(const array&, const array&, StreamOrDevice);
+array compare_places(Comparison compare, int n, int m, int k, StreamOrDevice s) {
+  double first = k;
+  array rows = expand_dims(arange(first, first + n, 1.0, int64, s), 1, s);
+  return compare(rows, arange(0.0, m, 1.0, int64, s), s);
+}
+
+}  // namespace
+
+// --- arange, linspace ---
+
+array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice s) {
+  if (dtype == bool_) throw std::invalid_argument("[arange] expected a dtype of numbers, got bool");
+  if (std::isnan(start) || std::isnan(stop) || std::isnan(step) || std::isinf(start) ||
+      std::isinf(stop)) {
+    throw std::invalid_argument(
+        text("[arange] expected finite start and stop and a step that is not NaN, got start ",
+             start, ", stop ", stop, " and step ", step));
+  }
+  if (step == 0) throw std::invalid_argument("[arange] step must not be 0");
+  double size = std::isinf(step) ? ((stop - start > 0) == (step > 0) && stop != start ? 1.0 : 0.0)
+                                 : std::ceil((stop - start) / step);
+  if (size > std::numeric_limits<ShapeElem>::max()) {
+    throw std::overflow_error(text("[arange] expected at most 2^31 - 1 elements, got ", size,
+                                   " for start ", start, ", stop ", stop, " and step ", step));
+  }
+  Shape shape{size > 0 ? static_cast<ShapeElem>(size) : 0};
+  return make_node<Arange>(std::move(shape), dtype, {}, s, start, step);
+}
+
+array arange(double start, double stop, double step, StreamOrDevice s) {
+  return arange(start, stop, step, float32, s);
+}
+array arange(double start, double stop, Dtype dtype, StreamOrDevice s) {
+  return arange(start, stop, 1.0, dtype, s);
+}
+array arange(double start, double stop, StreamOrDevice s) {
+  return arange(start, stop, 1.0, float32, s);
+}
+array arange(double stop, Dtype dtype, StreamOrDevice s) {
+  return arange(0.0, stop, 1.0, dtype, s);
+}
+array arange(double stop, StreamOrDevice s) { return arange(0.0, stop, 1.0, float32, s); }
+array arange(int start, int stop, int step, StreamOrDevice s) {
+  return arange(double(start), double(stop), double(step), int32, s);
+}
+array arange(int start, int stop, StreamOrDevice s) {
+  return arange(double(start), double(stop), 1.0, int32, s);
+}
+array arange(int stop, StreamOrDevice s) { return arange(0.0, double(stop), 1.0, int32, s); }
+
+array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, StreamOrDevice s) {
+  if (num < 0) {
+    throw std::invalid_argument(
+        text("[linspace] the number of samples must not be negative, got ", num));
+  }
+  int intervals = endpoint ? num - 1 : num;
+  if (num <= 1) return astype(full({num}, array(start, float32), s), dtype, s);
+  // Weights of both ends, so that the ends come out exactly.
+  Dtype compute = dtype == float64 ? float64 : float32;
+  array t = divide(arange(0.0, num, 1.0, compute, s), array(intervals, compute), s);
+  array low = multiply(subtract(array(1.0, compute), t, s), array(start, compute), s);
+  array high = multiply(t, array(stop, compute), s);
+  return astype(add(low, high, s), dtype, s);
+}
+
+array linspace(double start, double stop, int num, Dtype dtype, StreamOrDevice s) {
+  return linspace(start, stop, num, true, dtype, s);
+}
+
+// --- full, zeros, ones ---
+
+array full(Shape shape, array vals, Dtype dtype, StreamOrDevice s) {
+  checked_size("full", shape, dtype);
+  if (broadcast_shapes_for("full", vals.shape(), shape) != shape) {
+    throw std::invalid_argument(
+        text("[full] values of shape ", vals.shape(), " cannot be broadcast to shape ", shape));
+  }
+  return make_node<Full>(std::move(shape), dtype, {astype(std::move(vals), dtype, s)}, s);
+}
+
+array full(Shape shape, array vals, StreamOrDevice s) {
+  Dtype dtype = vals.dtype();
+  return full(std::move(shape), std::move(vals), dtype, s);
+}
+array full_like(const array& a, array vals, Dtype dtype, StreamOrDevice s) {
+  return full(a.shape(), std::move(vals), dtype, s);
+}
+array full_like(const array& a, array vals, StreamOrDevice s) {
+  return full(a.shape(), std::move(vals), a.dtype(), s);
+}
+array zeros(const Shape& shape, Dtype dtype, StreamOrDevice s) {
+  return full(shape, array(0, dtype), dtype, s);
+}
+array zeros(const Shape& shape, StreamOrDevice s) { return zeros(shape, float32, s); }
+array zeros_like(const array& a, StreamOrDevice s) { return zeros(a.shape(), a.dtype(), s); }
+array zeros_like(const array& a, Dtype dtype, StreamOrDevice s) {
+  return zeros(a.shape(), dtype, s);
+}
+array ones(const Shape& shape, Dtype dtype, StreamOrDevice s) {
+  return full(shape, array(1, dtype), dtype, s);
+}
+array ones(const Shape& shape, StreamOrDevice s) { return ones(shape, float32, s); }
+array ones_like(const array& a, StreamOrDevice s) { return ones(a.shape(), a.dtype(), s); }
+array ones_like(const array& a, Dtype dtype, StreamOrDevice s) { return ones(a.shape(), dtype, s); }
+
+// --- diagonals and triangles ---
+
+array eye(int n, int m, int k, Dtype dtype, StreamOrDevice s) {
+  check_not_negative("eye", n, m);
+  return astype(compare_places(equal, n, m, k, s), dtype, s);
+}
+array eye(int n, Dtype dtype, StreamOrDevice s) { return eye(n, n, 0, dtype, s); }
+array eye(int n, int m, StreamOrDevice s) { return eye(n, m, 0, float32, s); }
+array eye(int n, int m, int k, StreamOrDevice s) { return eye(n, m, k, float32, s); }
+array eye(int n, StreamOrDevice s) { return eye(n, n, 0, float32, s); }
+array identity(int n, Dtype dtype, StreamOrDevice s) { return eye(n, n, 0, dtype, s); }
+array identity(int n, StreamOrDevice s) { return eye(n, n, 0, float32, s); }
+
+array tri(int n, int m, int k, Dtype type, StreamOrDevice s) {
+  check_not_negative("tri", n, m);
+  return astype(compare_places(greater_equal, n, m, k, s), type, s);
+}
+array tri(int n, Dtype type, StreamOrDevice s) { return tri(n, n, 0, type, s); }
+
+namespace {
+// Keeps one side of a diagonal of the last two axes.
+array triangle(const char* op, const array& x, int k, bool keep_lower, StreamOrDevice s) {
+  if (x.ndim() < 2) {
+    throw std::invalid_argument(
+        text("[", op, "] expected two dimensions or more, got shape ", x.shape()));
+  }
+  array lower = tri(x.shape(-2), x.shape(-1), k, bool_, s);
+  array zero(0, x.dtype());
+  return keep_lower ? where(lower, x, zero, s) : where(lower, zero, x, s);
+}
+}  // namespace
+
+array tril(array x, int k, StreamOrDevice s) { return triangle("tril", x, k, true, s); }
+array triu(array x, int k, StreamOrDevice s) {
+  if (k == std::numeric_limits<int>::min()) return x;  // below every diagonal
+  return triangle("triu", x, k - 1, false, s);
+}
+
+std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse,
+                            const std::string& indexing, StreamOrDevice s) {
+  if (indexing != "xy" && indexing != "ij") {
+    throw std::invalid_argument(
+        text("[meshgrid] expected indexing \"xy\" or \"ij\", got \"", indexing, "\""));
+  }
+  // Array i varies along axis i; "xy" swaps the first two axes.
+  std::vector<array> grids;
+  int count = static_cast<int>(arrays.size());
+  bool swap = indexing == "xy" && count > 1;
+  for (int i = 0; i < count; ++i) {
+    Shape shape(arrays.size(), 1);
+    int axis = swap && i < 2 ? 1 - i : i;
+    shape[static_cast<size_t>(axis)] = -1;
+    const array& a = arrays[static_cast<size_t>(i)];
+    if (a.size() == 0) shape[static_cast<size_t>(axis)] = 0;
+    grids.push_back(reshape(a, std::move(shape), s));
+  }
+  return sparse ? grids : broadcast_arrays(grids, s);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,241 @@
+// Element-wise ops: everything here reads the table, and a new row needs no line here.
+#include "ops/elementwise.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/fused.h"
+
+namespace holdfast {
+
+namespace {
+
+using cpu::ElementwiseOp;
+
+// The column in_types as sets of dtypes.
+constexpr uint16_t bit(Dtype::Val val) {
+  return static_cast<uint16_t>(1u << static_cast<int>(val));
+}
+constexpr uint16_t accept_any = (1u << dtype_count) - 1;
+constexpr uint16_t accept_boolean = bit(bool_);
+constexpr uint16_t accept_float = bit(float16) | bit(bfloat16) | bit(float32) | bit(float64);
+constexpr uint16_t accept_inexact = accept_float | bit(complex64);
+constexpr uint16_t accept_real = accept_any & ~bit(complex64);
+constexpr uint16_t accept_number = accept_any & ~accept_boolean;
+constexpr uint16_t accept_integral = accept_any & ~accept_inexact;
+constexpr uint16_t accept_integer = accept_integral & ~accept_boolean;
+
+constexpr ElementwiseRow rows[] = {
+#define UNARY(function, Primitive, rule, in_types, description) \
+  {#function, DtypeRule::rule##_, accept_##in_types},
+#define BINARY UNARY
+#define TERNARY UNARY
+#include <holdfast/elementwise.def>
+};
+
+struct DtypePair {
+  Dtype operand;
+  Dtype result;
+};
+
+// What the operands are converted to, and what comes out; throws where the row refuses the dtype.
+DtypePair dtypes_of(ElementwiseOp op, Dtype input) {
+  const ElementwiseRow& row = elementwise_row(op);
+  DtypePair dtypes{input, input};
+  switch (row.rule) {
+    case DtypeRule::same_:
+    case DtypeRule::select_:
+      break;
+    case DtypeRule::inexact_:
+      dtypes.operand = dtypes.result = at_least_float(input);
+      break;
+    case DtypeRule::predicate_:
+      dtypes.result = bool_;
+      break;
+    case DtypeRule::logical_:
+      dtypes.operand = dtypes.result = bool_;
+      break;
+    case DtypeRule::part_:
+      dtypes.result = input == complex64 ? float32 : input;
+      break;
+  }
+  if ((row.accepted & bit(dtypes.operand)) == 0) {
+    std::string accepted;
+    for (int i = 0; i < dtype_count; ++i) {
+      if ((row.accepted >> i & 1) == 0) continue;
+      accepted += accepted.empty() ? "" : ", ";
+      accepted += dtype_name(static_cast<Dtype::Val>(i));
+    }
+    throw std::invalid_argument(
+        text("[", row.function, "] expected one of the dtypes ", accepted, ", got ", input));
+  }
+  return dtypes;
+}
+
+array unary(ElementwiseOp op, const array& a, StreamOrDevice s) {
+  DtypePair dtypes = dtypes_of(op, a.dtype());
+  return make_node<Elementwise>(a.shape(), dtypes.result, inputs_of(astype(a, dtypes.operand, s)),
+                                s, op);
+}
+
+array binary(ElementwiseOp op, const array& a, const array& b, StreamOrDevice s) {
+  DtypePair dtypes = dtypes_of(op, promote_types(a.dtype(), b.dtype()));
+  Shape shape = broadcast_shapes_for(elementwise_row(op).function, a.shape(), b.shape());
+  if (a.shape() != b.shape()) checked_size(elementwise_row(op).function, shape, dtypes.result);
+  return make_node<Elementwise>(
+      std::move(shape), dtypes.result,
+      inputs_of(astype(a, dtypes.operand, s), astype(b, dtypes.operand, s)), s, op);
+}
+
+array ternary(ElementwiseOp op, const array& condition, const array& x, const array& y,
+              StreamOrDevice s) {
+  const char* function = elementwise_row(op).function;
+  DtypePair dtypes = dtypes_of(op, promote_types(x.dtype(), y.dtype()));
+  Shape shape = broadcast_shapes_for(function, condition.shape(),
+                                     broadcast_shapes_for(function, x.shape(), y.shape()));
+  checked_size(function, shape, dtypes.result);
+  return make_node<Elementwise>(std::move(shape), dtypes.result,
+                                inputs_of(astype(condition, bool_, s), astype(x, dtypes.operand, s),
+                                          astype(y, dtypes.operand, s)),
+                                s, op);
+}
+
+}  // namespace
+
+const ElementwiseRow& elementwise_row(ElementwiseOp op) { return rows[static_cast<size_t>(op)]; }
+
+// --- primitives ---
+
+Elementwise::Elementwise(Stream stream, ElementwiseOp op) : FusableOp(stream) {
+  traits_.elementwise = static_cast<int16_t>(op);
+}
+
+void Elementwise::encode_group(Encoder& encoder, const FusedGroup& group) {
+  cpu::encode_fused(encoder, group);
+}
+
+const char* Elementwise::name() const { return cpu::elementwise_name(op()); }
+
+bool Elementwise::is_equivalent(const Primitive& other) const {
+  return other.traits().elementwise == traits_.elementwise;
+}
+
+std::vector<Shape> Elementwise::output_shapes(const std::vector<array>& inputs) {
+  Shape shape = inputs[0].shape();
+  for (const array& input : inputs) shape = broadcast_shapes_for(name(), shape, input.shape());
+  return {shape};
+}
+
+AsType::AsType(Stream stream, Dtype dtype) : FusableOp(stream), dtype_(dtype) {
+  traits_.elementwise = code;
+}
+
+void AsType::encode_group(Encoder& encoder, const FusedGroup& group) {
+  cpu::encode_fused(encoder, group);
+}
+
+bool AsType::is_equivalent(const Primitive& other) const {
+  return other.traits().elementwise == code && static_cast<const AsType&>(other).dtype_ == dtype_;
+}
+
+void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,
+                    std::vector<array>& outputs) {
+  Dtype dtype = outputs[0].dtype();
+  FusedStep steps[] = {
+      {static_cast<int16_t>(ElementwiseOp::FloorDivide), 2, {0, 1, 0}, dtype, dtype, &outputs[0]},
+      {static_cast<int16_t>(ElementwiseOp::Remainder), 2, {0, 1, 0}, dtype, dtype, &outputs[1]}};
+  FusedGroup group{&outputs[0].shape(), inputs, 0, steps, name()};
+  cpu::encode_fused(encoder, group);
+}
+
+// --- functions ---
+
+#define UNARY(function, Primitive, ...) \
+  array function(const array& a, StreamOrDevice s) { return unary(ElementwiseOp::Primitive, a, s); }
+#define BINARY(function, Primitive, ...)                             \
+  array function(const array& a, const array& b, StreamOrDevice s) { \
+    return binary(ElementwiseOp::Primitive, a, b, s);                \
+  }
+#define TERNARY(function, Primitive, ...)                                                    \
+  array function(const array& condition, const array& x, const array& y, StreamOrDevice s) { \
+    return ternary(ElementwiseOp::Primitive, condition, x, y, s);                            \
+  }
+#include <holdfast/elementwise.def>
+
+array astype(array a, Dtype dtype, StreamOrDevice s) {
+  if (a.dtype() == dtype) return a;
+  Shape shape = a.shape();
+  return make_node<AsType>(std::move(shape), dtype, inputs_of(std::move(a)), s, dtype);
+}
+
+array positive(const array& a, StreamOrDevice) { return a; }
+
+array reciprocal(const array& a, StreamOrDevice s) {
+  return divide(array(1.0f, at_least_float(a.dtype())), a, s);
+}
+
+namespace {
+// a * factor in the smallest inexact dtype that holds a.
+array scaled(const array& a, double factor, StreamOrDevice s) {
+  Dtype dtype = at_least_float(a.dtype());
+  return multiply(astype(a, dtype, s), array(factor, dtype), s);
+}
+}  // namespace
+
+array degrees(const array& a, StreamOrDevice s) { return scaled(a, 180.0 / M_PI, s); }
+array radians(const array& a, StreamOrDevice s) { return scaled(a, M_PI / 180.0, s); }
+
+array round(const array& a, StreamOrDevice s) { return round(a, 0, s); }
+
+array round(const array& a, int decimals, StreamOrDevice s) {
+  bool is_integral = !issubdtype(a.dtype(), inexact);
+  if (decimals == 0) return rint(a, s);
+  if (is_integral && decimals > 0) return a;
+  Dtype dtype = at_least_float(a.dtype());
+  array scale(std::pow(10.0, std::abs(decimals)), dtype);
+  array x = astype(a, dtype, s);
+  array result = decimals > 0 ? divide(rint(multiply(x, scale, s), s), scale, s)
+                              : multiply(rint(divide(x, scale, s), s), scale, s);
+  return astype(result, a.dtype(), s);
+}
+
+array nan_to_num(const array& a, float nan, const std::optional<float>& posinf,
+                 const std::optional<float>& neginf, StreamOrDevice s) {
+  Dtype dtype = a.dtype();
+  if (!issubdtype(dtype, inexact)) return a;
+  if (dtype == complex64) {
+    throw std::invalid_argument(text("[nan_to_num] expected a real dtype, got ", dtype));
+  }
+  finfo limits(dtype);
+  auto value = [&](const std::optional<float>& given, double limit) {
+    return given ? array(*given, dtype) : array(limit, dtype);
+  };
+  array result = where(isnan(a, s), array(nan, dtype), a, s);
+  result = where(isposinf(a, s), value(posinf, limits.max), result, s);
+  return where(isneginf(a, s), value(neginf, limits.min), result, s);
+}
+
+array clip(const array& a, const std::optional<array>& a_min, const std::optional<array>& a_max,
+           StreamOrDevice s) {
+  if (!a_min && !a_max) {
+    throw std::invalid_argument("[clip] expected a_min or a_max, got neither");
+  }
+  array result = a;
+  if (a_min) result = maximum(result, *a_min, s);
+  if (a_max) result = minimum(result, *a_max, s);
+  return result;
+}
+
+std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s) {
+  Dtype dtype = promote_types(a.dtype(), b.dtype());
+  if (dtype == complex64) {
+    throw std::invalid_argument(
+        text("[divmod] expected real dtypes, got ", a.dtype(), " and ", b.dtype()));
+  }
+  Shape shape = broadcast_shapes_for("divmod", a.shape(), b.shape());
+  checked_size("divmod", shape, dtype);
+  return array::make_arrays({shape, shape}, {dtype, dtype}, std::make_shared<DivMod>(to_stream(s)),
+                            {astype(a, dtype, s), astype(b, dtype, s)});
+}
+
+}  // namespace holdfast

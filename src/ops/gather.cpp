@@ -1,0 +1,212 @@
+// Picking elements by index.
+#include "kernels/cpu/gather.h"
+
+#include <algorithm>
+
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+class Gather final : public Op {
+ public:
+  Gather(Stream stream, int axis) : Op(stream), axis_(axis) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override {
+    const array& in = inputs[0];
+    const array& indices = inputs[1];
+    array& out = outputs[0];
+    encoder.allocate(out);
+    if (out.size() == 0) return;
+    encoder.input(in);
+    encoder.input(indices);
+    encoder.output(out);
+    cpu::GatherPlan plan(in.itemsize(), span_of(in.shape()), span_of(in.strides()), axis_,
+                         indices.dtype(), span_of(indices.shape()), span_of(indices.strides()));
+    int64_t tasks = plan.tasks();
+    int axis = axis_;
+    int64_t axis_size = in.shape(axis_);
+    const void* source = in.data<char>();
+    const void* places = indices.data<char>();
+    void* target = out.data<char>();
+    encoder.native(
+        name(), tasks, 2 * static_cast<int64_t>(out.nbytes() + indices.nbytes()),
+        [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+          for (int64_t task = begin; task < end; ++task) {
+            cpu::GatherStatus status = plan.run(task, source, places, target);
+            if (!status.ok) {
+              throw std::runtime_error(text("[take] index ", status.index, " at position ",
+                                            status.position, " must be between ", -axis_size,
+                                            " and ", axis_size - 1, " for axis ", axis));
+            }
+          }
+        });
+  }
+  const char* name() const override { return "Gather"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Gather*>(&other);
+    return same != nullptr && same->axis_ == axis_;
+  }
+
+ private:
+  int axis_;
+};
+
+// out[i, j, k] = a[i, indices[i, j, k], k]
+class GatherAxis final : public Op {
+ public:
+  GatherAxis(Stream stream, int axis) : Op(stream), axis_(axis) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "GatherAxis"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const GatherAxis*>(&other);
+    return same != nullptr && same->axis_ == axis_;
+  }
+
+ private:
+  int axis_;
+};
+
+struct GatherAxisPlan {
+  cpu::JointLayout layout;  // views: the input without the axis, the indices
+  int64_t axis_size, axis_stride;
+
+  template <typename Element, typename Index>
+  void run(const void* source, const void* indices, void* target, int64_t begin,
+           int64_t end) const {
+    const Element* elements = static_cast<const Element*>(source);
+    const Index* places = static_cast<const Index*>(indices);
+    Element* out = static_cast<Element*>(target);
+    cpu::Odometer base(layout.shape, layout.strides[0], begin);
+    cpu::Odometer place(layout.shape, layout.strides[1], begin);
+    for (int64_t i = begin; i < end; ++i, base.advance(1), place.advance(1)) {
+      Index given = places[place.offset()];
+      int64_t index = static_cast<int64_t>(given);
+      bool beyond = std::is_unsigned_v<Index> && index < 0;  // a uint64 beyond int64
+      if (index < 0) index += axis_size;
+      if (beyond || index < 0 || index >= axis_size) {
+        throw std::runtime_error(text("[take_along_axis] index ", +given, " at position ", i,
+                                      " must be between ", -axis_size, " and ", axis_size - 1));
+      }
+      out[i] = elements[base.offset() + index * axis_stride];
+    }
+  }
+};
+
+// Calls f with an integer type as wide as an element.
+template <typename F>
+void dispatch_item_size(size_t item, F&& f) {
+  switch (item) {
+    case 1:
+      return f(std::type_identity<uint8_t>{});
+    case 2:
+      return f(std::type_identity<uint16_t>{});
+    case 4:
+      return f(std::type_identity<uint32_t>{});
+    default:
+      return f(std::type_identity<uint64_t>{});
+  }
+}
+
+void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
+                        std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  const array& indices = inputs[1];
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  encoder.input(in);
+  encoder.input(indices);
+  encoder.output(out);
+  size_t axis = static_cast<size_t>(axis_);
+  Shape seen = in.shape();
+  seen[axis] = 1;
+  Strides in_strides = broadcast_strides(seen, in.strides(), out.shape());
+  in_strides[axis] = 0;  // the index says where to go
+  Strides index_strides = broadcast_strides(indices.shape(), indices.strides(), out.shape());
+  std::span<const int64_t> lists[] = {span_of(in_strides), span_of(index_strides)};
+  GatherAxisPlan plan{cpu::collapse_jointly(span_of(out.shape()), lists), in.shape(axis_),
+                      in.strides(axis_)};
+  const void* source = in.data<char>();
+  const void* places = indices.data<char>();
+  void* target = out.data<char>();
+  int64_t size = static_cast<int64_t>(out.size());
+  constexpr int64_t grain = 1 << 13;
+  dispatch_item_size(in.itemsize(), [&](auto element_tag) {
+    dispatch_dtype(indices.dtype(), [&](auto index_tag) {
+      using Element = typename decltype(element_tag)::type;
+      using Index = typename decltype(index_tag)::type;
+      if constexpr (std::is_integral_v<Index>) {
+        encoder.native(name(), (size + grain - 1) / grain, 8 * static_cast<int64_t>(out.nbytes()),
+                       [=](int64_t begin, int64_t end) {
+                         plan.template run<Element, Index>(source, places, target, begin * grain,
+                                                           std::min(size, end * grain));
+                       });
+      }
+    });
+  });
+}
+
+void check_indices(const char* op, const array& indices) {
+  if (!issubdtype(indices.dtype(), integer)) {
+    throw std::invalid_argument(
+        text("[", op, "] expected indices of integers, got ", indices.dtype()));
+  }
+}
+
+}  // namespace
+
+array take(const array& a, const array& indices, int axis, StreamOrDevice s) {
+  int at = checked_axis("take", axis, a.ndim());
+  check_indices("take", indices);
+  if (indices.size() > 0 && a.shape(at) == 0) {
+    throw std::invalid_argument(
+        text("[take] cannot take from an empty axis: axis ", at, " of shape ", a.shape()));
+  }
+  Shape shape(a.shape().begin(), a.shape().begin() + at);
+  shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
+  shape.insert(shape.end(), a.shape().begin() + at + 1, a.shape().end());
+  checked_size("take", shape, a.dtype());
+  return make_node<Gather>(std::move(shape), a.dtype(), {a, indices}, s, at);
+}
+
+array take(const array& a, int index, int axis, StreamOrDevice s) {
+  int at = checked_axis("take", axis, a.ndim());
+  if (index < -a.shape(at) || index >= a.shape(at)) {
+    throw std::invalid_argument(
+        text("[take] index ", index, " is out of range for axis ", at, " of shape ", a.shape()));
+  }
+  if (index < 0) index += a.shape(at);
+  Shape start(a.ndim(), 0), stop = a.shape();
+  start[static_cast<size_t>(at)] = index;
+  stop[static_cast<size_t>(at)] = index + 1;
+  return squeeze(slice(a, std::move(start), std::move(stop), s), at, s);
+}
+
+array take(const array& a, const array& indices, StreamOrDevice s) {
+  return take(flatten(a, s), indices, 0, s);
+}
+
+array take(const array& a, int index, StreamOrDevice s) { return take(flatten(a, s), index, 0, s); }
+
+array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s) {
+  int at = checked_axis("take_along_axis", axis, a.ndim());
+  check_indices("take_along_axis", indices);
+  if (indices.ndim() != a.ndim()) {
+    throw std::invalid_argument(text("[take_along_axis] expected indices with ", a.ndim(),
+                                     " dimensions, got shape ", indices.shape()));
+  }
+  size_t place = static_cast<size_t>(at);
+  Shape shape = a.shape();
+  shape[place] = 1;
+  Shape others = indices.shape();
+  others[place] = 1;
+  shape = broadcast_shapes_for("take_along_axis", shape, others);
+  shape[place] = indices.shape(at);
+  checked_size("take_along_axis", shape, a.dtype());
+  return make_node<GatherAxis>(std::move(shape), a.dtype(), {a, indices}, s, at);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,106 @@
+// Matrix products.
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "kernels/cpu/matmul.h"
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+// Memory for one task after the other, freed when the range of tasks ends.
+class TaskScratch {
+ public:
+  explicit TaskScratch(size_t bytes) {
+    constexpr size_t alignment = 64;
+    if (bytes == 0) return;
+    memory_.reset(std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
+    if (memory_ == nullptr) throw std::bad_alloc();
+  }
+  void* get() const { return memory_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
+};
+
+class Matmul final : public Op {
+ public:
+  using Op::Op;
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "Matmul"; }
+  bool is_equivalent(const Primitive&) const override { return true; }
+};
+
+void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
+                    std::vector<array>& outputs) {
+  const array& a = inputs[0];
+  const array& b = inputs[1];
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  int64_t m = a.shape(-2), k = a.shape(-1), n = b.shape(-1);
+  Shape batch(out.shape().begin(), out.shape().end() - 2);
+  auto batch_strides = [&](const array& x) {
+    return broadcast_strides(Shape(x.shape().begin(), x.shape().end() - 2),
+                             Strides(x.strides().begin(), x.strides().end() - 2), batch);
+  };
+  Strides batch_a = batch_strides(a), batch_b = batch_strides(b);
+  cpu::MatmulPlan plan(out.dtype(), span_of(batch), m, n, k,
+                       {span_of(batch_a), a.strides(-2), a.strides(-1)},
+                       {span_of(batch_b), b.strides(-2), b.strides(-1)});
+  encoder.input(a);
+  encoder.input(b);
+  encoder.output(out);
+  const void* left = a.data<char>();
+  const void* right = b.data<char>();
+  void* target = out.data<char>();
+  int64_t tasks = plan.tasks();
+  // A multiplication weighs about as much as an eighth of a byte moved.
+  int64_t work = static_cast<int64_t>(out.size()) * k / 8 + static_cast<int64_t>(out.nbytes());
+  encoder.native(name(), tasks, work, [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+    TaskScratch scratch(plan.task_scratch_bytes());
+    for (int64_t task = begin; task < end; ++task) {
+      plan.run(task, left, right, target, scratch.get());
+    }
+  });
+}
+
+}  // namespace
+
+array matmul(const array& a, const array& b, StreamOrDevice s) {
+  if (a.ndim() == 0 || b.ndim() == 0) {
+    throw std::invalid_argument(text("[matmul] expected one dimension or more, got shapes ",
+                                     a.shape(), " and ", b.shape()));
+  }
+  Dtype dtype = promote_types(a.dtype(), b.dtype());
+  if (!issubdtype(dtype, inexact)) {
+    throw std::invalid_argument(
+        text("[matmul] expected a floating or complex dtype, got ", a.dtype(), " and ", b.dtype()));
+  }
+  array left = astype(a.ndim() == 1 ? expand_dims(a, 0, s) : a, dtype, s);
+  array right = astype(b.ndim() == 1 ? expand_dims(b, 1, s) : b, dtype, s);
+  if (left.shape(-1) != right.shape(-2)) {
+    throw std::invalid_argument(text("[matmul] last dimension of a (", left.shape(-1),
+                                     ") must match ",
+                                     b.ndim() == 1 ? "the length" : "second-to-last", " of b (",
+                                     right.shape(-2), "): shapes ", a.shape(), " and ", b.shape()));
+  }
+  Shape shape = broadcast_shapes_for("matmul", Shape(left.shape().begin(), left.shape().end() - 2),
+                                     Shape(right.shape().begin(), right.shape().end() - 2));
+  shape.push_back(left.shape(-2));
+  shape.push_back(right.shape(-1));
+  checked_size("matmul", shape, dtype);
+  array out = make_node<Matmul>(std::move(shape), dtype, {left, right}, s);
+  std::vector<int> added;
+  if (a.ndim() == 1) added.push_back(-2);
+  if (b.ndim() == 1) added.push_back(-1);
+  return squeeze(out, added, s);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,190 @@
+// Random numbers: bits from Threefry, the distributions from bits by element-wise ops.
+#include <holdfast/random.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "kernels/cpu/threefry.h"
+#include "ops/support.h"
+
+namespace holdfast::random {
+
+namespace {
+
+class RandomBits final : public Op {
+ public:
+  using Op::Op;
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "RandomBits"; }
+};
+
+void RandomBits::encode(Encoder& encoder, const std::vector<array>& inputs,
+                        std::vector<array>& outputs) {
+  const array& keys = inputs[0];
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  encoder.input(keys);
+  encoder.output(out);
+  int64_t bytes = static_cast<int64_t>(out.nbytes());
+  cpu::RandomBitsPlan plan(cpu::collapse(span_of(keys.shape()), span_of(keys.strides())), bytes);
+  int64_t tasks = plan.tasks();
+  const uint32_t* words = keys.data<uint32_t>();
+  void* target = out.data<char>();
+  // Twenty rounds for eight bytes: worth several bytes moved.
+  encoder.native(name(), tasks, 8 * bytes, [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) plan.run(task, words, target);
+  });
+}
+
+array key_or_next(const std::optional<array>& key) {
+  return key ? *key : KeySequence::default_().next();
+}
+
+// The largest number of the dtype below 1.
+double below_one(Dtype dtype) { return 1.0 - finfo(dtype).eps / 2; }
+
+uint64_t process_seed() {
+  using namespace std::chrono;
+  static const uint64_t seed = static_cast<uint64_t>(
+      duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
+  return seed;
+}
+
+}  // namespace
+
+// --- keys ---
+
+array key(uint64_t seed) {
+  uint32_t words[] = {static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(seed)};
+  return array(words, Shape{2}, uint32);
+}
+
+KeySequence::KeySequence(uint64_t seed) : key_(random::key(seed)) {}
+
+void KeySequence::seed(uint64_t seed) { key_ = random::key(seed); }
+
+array KeySequence::next() {
+  auto [state, result] = random::split(key_);
+  key_ = std::move(state);
+  return result;
+}
+
+KeySequence& KeySequence::default_() {
+  thread_local KeySequence sequence(process_seed());
+  return sequence;
+}
+
+void seed(uint64_t seed) { KeySequence::default_().seed(seed); }
+
+array split(const array& key, int num, StreamOrDevice s) {
+  if (num < 0) {
+    throw std::invalid_argument(text("[split] the number of keys must not be negative, got ", num));
+  }
+  return bits({num, 2}, 4, key, s);
+}
+
+std::pair<array, array> split(const array& key, StreamOrDevice s) {
+  array both = random::split(key, 2, s);
+  return {take(both, 0, 0, s), take(both, 1, 0, s)};
+}
+
+// --- bits ---
+
+array bits(const Shape& shape, int width, const std::optional<array>& key, StreamOrDevice s) {
+  if (width != 1 && width != 2 && width != 4) {
+    throw std::invalid_argument(text("[bits] expected a width of 1, 2 or 4 bytes, got ", width));
+  }
+  Dtype dtype = width == 1 ? uint8 : width == 2 ? uint16 : uint32;
+  checked_size("bits", shape, dtype);
+  array used = key_or_next(key);
+  if (used.dtype() != uint32 || used.shape() != Shape{2}) {
+    throw std::invalid_argument(text("[bits] expected a key of shape (2) and dtype uint32, got ",
+                                     used.shape(), " and ", used.dtype()));
+  }
+  return make_node<RandomBits>(shape, dtype, inputs_of(std::move(used)), s);
+}
+
+// --- distributions ---
+
+array uniform(const array& low, const array& high, const Shape& shape, Dtype dtype,
+              const std::optional<array>& key, StreamOrDevice s) {
+  if (dtype != float32 && dtype != float16 && dtype != bfloat16) {
+    throw std::invalid_argument(
+        text("[uniform] expected float32, float16 or bfloat16, got ", dtype));
+  }
+  array first = astype(low, dtype, s);
+  array range = subtract(astype(high, dtype, s), first, s);
+  if (broadcast_shapes_for("uniform", range.shape(), shape) != shape) {
+    throw std::invalid_argument(text("[uniform] low and high of shapes ", low.shape(), " and ",
+                                     high.shape(), " cannot be broadcast to shape ", shape));
+  }
+  array unit = divide(astype(bits(shape, 4, key, s), float32, s), array(4294967295.0f), s);
+  // Rounding may have given 1.
+  unit = minimum(astype(unit, dtype, s), array(below_one(dtype), dtype), s);
+  return add(multiply(range, unit, s), first, s);
+}
+
+array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
+  return uniform(array(0.0f), array(1.0f), shape, dtype, key, s);
+}
+
+array uniform(const Shape& shape, const std::optional<array>& key, StreamOrDevice s) {
+  return uniform(shape, float32, key, s);
+}
+
+array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc,
+             const std::optional<array>& scale, const std::optional<array>& key, StreamOrDevice s) {
+  if (!issubdtype(dtype, inexact)) {
+    throw std::invalid_argument(text("[normal] expected a floating or complex dtype, got ", dtype));
+  }
+  for (const std::optional<array>* parameter : {&loc, &scale}) {
+    if (*parameter && broadcast_shapes_for("normal", (*parameter)->shape(), shape) != shape) {
+      throw std::invalid_argument(text("[normal] loc and scale must broadcast to shape ", shape,
+                                       ", got shape ", (*parameter)->shape()));
+    }
+  }
+  bool is_complex = dtype == complex64;
+  Shape drawn = shape;
+  if (is_complex) drawn.push_back(2);
+  // The inverse of the distribution function, computed in float32.
+  array inner = uniform(array(-below_one(float32)), array(1.0f), drawn, float32, key, s);
+  array sample = erfinv(inner, s);
+  // Two parts of variance 1/2 each need no factor: erfinv has that variance.
+  std::optional<array> factor;
+  if (is_complex) {
+    sample = squeeze(view(sample, complex64, s), -1, s);
+  } else {
+    sample = astype(sample, dtype, s);
+    factor = array(std::sqrt(2.0), dtype);
+  }
+  if (scale)
+    factor = factor ? multiply(*factor, astype(*scale, dtype, s), s) : astype(*scale, dtype, s);
+  if (factor) sample = multiply(*factor, sample, s);
+  if (loc) sample = add(sample, astype(*loc, dtype, s), s);
+  return sample;
+}
+
+array normal(const Shape& shape, Dtype dtype, float loc, float scale,
+             const std::optional<array>& key, StreamOrDevice s) {
+  auto unless = [](float value, float neutral) {
+    return value == neutral ? std::nullopt : std::optional<array>(array(value));
+  };
+  return normal(shape, dtype, unless(loc, 0.0f), unless(scale, 1.0f), key, s);
+}
+
+array normal(const Shape& shape, float loc, float scale, const std::optional<array>& key,
+             StreamOrDevice s) {
+  return normal(shape, float32, loc, scale, key, s);
+}
+
+array normal(const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
+  return normal(shape, dtype, std::nullopt, std::nullopt, key, s);
+}
+
+array normal(const Shape& shape, const std::optional<array>& key, StreamOrDevice s) {
+  return normal(shape, float32, std::nullopt, std::nullopt, key, s);
+}
+
+}  // namespace holdfast::random

@@ -1,0 +1,277 @@
+// Reductions: one primitive over the table of kernels, and what is composed from them.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/softmax.h"
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+using cpu::ReduceOp;
+
+struct ReduceRow {
+  const char* function;
+  const char* primitive;
+};
+// In the order of ReduceOp.
+constexpr ReduceRow reduce_rows[] = {{"sum", "Sum"},       {"prod", "Prod"},    {"min", "Min"},
+                                     {"max", "Max"},       {"all", "All"},      {"any", "Any"},
+                                     {"argmin", "ArgMin"}, {"argmax", "ArgMax"}};
+const ReduceRow& row_of(ReduceOp op) { return reduce_rows[static_cast<size_t>(op)]; }
+
+class Reduce final : public Op {
+ public:
+  Reduce(Stream stream, ReduceOp op, std::vector<int> axes)
+      : Op(stream), op_(op), axes_(std::move(axes)) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return row_of(op_).primitive; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Reduce*>(&other);
+    return same != nullptr && same->op_ == op_ && same->axes_ == axes_;
+  }
+
+ private:
+  ReduceOp op_;
+  std::vector<int> axes_;
+};
+
+void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
+                    std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  cpu::ReducePlan plan(op_, in.dtype(), span_of(in.shape()), span_of(in.strides()), axes_);
+  int stages = plan.stages();
+  std::optional<array> scratch;
+  if (stages > 1) scratch = make_temporary(encoder, plan.scratch_bytes());
+  const void* source = in.data<char>();
+  void* target = out.data<char>();
+  void* work = scratch ? scratch->data<char>() : nullptr;
+  int64_t bytes = static_cast<int64_t>(in.nbytes());
+  for (int stage = 0; stage < stages; ++stage) {
+    bool is_last = stage == stages - 1;
+    encoder.input(stage == 0 ? in : *scratch);
+    encoder.output(is_last ? out : *scratch);
+    int64_t amount = stage == 0 ? bytes : static_cast<int64_t>(plan.scratch_bytes());
+    encoder.native(name(), plan.tasks(stage), amount, [=](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) plan.run(stage, task, source, target, work);
+    });
+  }
+}
+
+Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims) {
+  Shape shape = a.shape();
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (keepdims)
+      shape[static_cast<size_t>(axes[i])] = 1;
+    else
+      shape.erase(shape.begin() + axes[i]);
+  }
+  return shape;
+}
+
+array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
+             StreamOrDevice s) {
+  const char* function = row_of(op).function;
+  std::vector<int> sorted = checked_axes(function, axes, a.ndim());
+  Shape shape = reduced_shape(a, sorted, keepdims);
+  Dtype dtype = dtype_of(cpu::reduce_output_type(op, a.dtype()));
+  bool is_arg = op == ReduceOp::argmin || op == ReduceOp::argmax;
+  int64_t count = 1;
+  for (int axis : sorted) {
+    count *= a.shape(axis);
+    if (a.shape(axis) == 0 && !cpu::has_identity(op) && checked_size(function, shape, dtype) > 0) {
+      throw std::invalid_argument(text("[", function, "] cannot reduce no elements: axis ", axis,
+                                       " of shape ", a.shape(), " has size 0"));
+    }
+  }
+  if (is_arg && count > int64_t{std::numeric_limits<uint32_t>::max()} + 1) {
+    throw std::overflow_error(text(
+        "[", function, "] expected at most 2^32 elements to choose from, got shape ", a.shape()));
+  }
+  // Over no axis, every element is its own result.
+  if (sorted.empty() && !is_arg) return astype(a, dtype, s);
+  return make_node<Reduce>(std::move(shape), dtype, {a}, s, op, std::move(sorted));
+}
+
+// The axes as given by the overload forms.
+array over_axis(array (*function)(const array&, const std::vector<int>&, bool, StreamOrDevice),
+                const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return function(a, std::vector<int>{axis}, keepdims, s);
+}
+
+double element_count(const char* op, const array& a, const std::vector<int>& axes) {
+  double count = 1;
+  for (int axis : checked_axes(op, axes, a.ndim())) count *= a.shape(axis);
+  return count;
+}
+
+bool is_half(Dtype dtype) { return dtype == float16 || dtype == bfloat16; }
+
+}  // namespace
+
+// --- sum, prod, min, max, all, any ---
+
+// The three forms that lead to the one with axes.
+#define HOLDFAST_REDUCTION_FORMS(name)                                                    \
+  array name(const array& a, bool keepdims, StreamOrDevice s) {                           \
+    return name(a, all_axes(a), keepdims, s);                                             \
+  }                                                                                       \
+  array name(const array& a, StreamOrDevice s) { return name(a, all_axes(a), false, s); } \
+  array name(const array& a, int axis, bool keepdims, StreamOrDevice s) {                 \
+    return over_axis(name, a, axis, keepdims, s);                                         \
+  }
+#define HOLDFAST_REDUCTION(name)                                                              \
+  HOLDFAST_REDUCTION_FORMS(name)                                                              \
+  array name(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) { \
+    return reduce(ReduceOp::name, a, axes, keepdims, s);                                      \
+  }
+HOLDFAST_REDUCTION(sum)
+HOLDFAST_REDUCTION(prod)
+HOLDFAST_REDUCTION(min)
+HOLDFAST_REDUCTION(max)
+HOLDFAST_REDUCTION(all)
+HOLDFAST_REDUCTION(any)
+#undef HOLDFAST_REDUCTION
+HOLDFAST_REDUCTION_FORMS(mean)
+HOLDFAST_REDUCTION_FORMS(logsumexp)
+#undef HOLDFAST_REDUCTION_FORMS
+
+#define HOLDFAST_ARG_REDUCTION(name)                                         \
+  array name(const array& a, bool keepdims, StreamOrDevice s) {              \
+    return reduce(ReduceOp::name, a, all_axes(a), keepdims, s);              \
+  }                                                                          \
+  array name(const array& a, StreamOrDevice s) { return name(a, false, s); } \
+  array name(const array& a, int axis, bool keepdims, StreamOrDevice s) {    \
+    return reduce(ReduceOp::name, a, {axis}, keepdims, s);                   \
+  }
+HOLDFAST_ARG_REDUCTION(argmin)
+HOLDFAST_ARG_REDUCTION(argmax)
+#undef HOLDFAST_ARG_REDUCTION
+
+// --- composed ---
+
+// Half types sum up in float32: their own range ends at 65504.
+array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  Dtype dtype = at_least_float(a.dtype());
+  Dtype compute = is_half(dtype) ? float32 : dtype;
+  double count = element_count("mean", a, axes);
+  array total = sum(astype(a, compute, s), axes, keepdims, s);
+  return astype(divide(total, array(count, compute), s), dtype, s);
+}
+
+array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
+  Dtype dtype = at_least_float(a.dtype());
+  Dtype compute = is_half(dtype) ? float32 : dtype;
+  double freedom = std::max(element_count("var", a, axes) - ddof, 0.0);
+  array x = astype(a, compute, s);
+  array distance = abs(subtract(x, mean(x, axes, true, s), s), s);
+  Dtype real_dtype = distance.dtype();
+  array total = sum(square(distance, s), axes, keepdims, s);
+  array result = divide(total, array(freedom, real_dtype), s);
+  return dtype == complex64 ? result : astype(result, dtype, s);
+}
+
+array std(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
+  return sqrt(var(a, axes, keepdims, ddof, s), s);
+}
+
+#define HOLDFAST_REDUCTION_FORMS(name)                                                       \
+  array name(const array& a, bool keepdims, int ddof, StreamOrDevice s) {                    \
+    return name(a, all_axes(a), keepdims, ddof, s);                                          \
+  }                                                                                          \
+  array name(const array& a, StreamOrDevice s) { return name(a, all_axes(a), false, 0, s); } \
+  array name(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) {          \
+    return name(a, std::vector<int>{axis}, keepdims, ddof, s);                               \
+  }
+HOLDFAST_REDUCTION_FORMS(var)
+HOLDFAST_REDUCTION_FORMS(std)
+#undef HOLDFAST_REDUCTION_FORMS
+
+array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  std::vector<int> sorted = checked_axes("logsumexp", axes, a.ndim());
+  Dtype dtype = at_least_float(a.dtype());
+  if (dtype == complex64) {
+    throw std::invalid_argument(text("[logsumexp] expected a real dtype, got ", dtype));
+  }
+  if (a.size() == 0 && element_count("logsumexp", a, axes) == 0) {
+    throw std::invalid_argument(text("[logsumexp] cannot reduce no elements: shape ", a.shape()));
+  }
+  array x = astype(a, is_half(dtype) ? float32 : dtype, s);
+  // Infinite maxima are not subtracted: inf - inf would be NaN.
+  array largest = max(x, sorted, true, s);
+  array shift = where(isfinite(largest, s), largest, array(0, x.dtype()), s);
+  array total = sum(exp(subtract(x, shift, s), s), sorted, true, s);
+  array result = astype(add(log(total, s), shift, s), dtype, s);
+  return keepdims ? result : squeeze(result, sorted, s);
+}
+
+array count_nonzero(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  return sum(not_equal(a, array(0, a.dtype()), s), axes, keepdims, s);
+}
+array count_nonzero(const array& a, bool keepdims, StreamOrDevice s) {
+  return count_nonzero(a, all_axes(a), keepdims, s);
+}
+array count_nonzero(const array& a, int axis, bool keepdims, StreamOrDevice s) {
+  return count_nonzero(a, std::vector<int>{axis}, keepdims, s);
+}
+
+// --- softmax ---
+
+namespace {
+
+class Softmax final : public Op {
+ public:
+  Softmax(Stream stream, std::vector<int> axes) : Op(stream), axes_(std::move(axes)) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override {
+    const array& in = inputs[0];
+    array& out = outputs[0];
+    allocate_or_take(encoder, in, out);
+    if (out.size() == 0) return;
+    encoder.input(in);
+    encoder.output(out);
+    cpu::SoftmaxPlan plan(in.dtype(), span_of(in.shape()), span_of(in.strides()), axes_);
+    int64_t tasks = plan.tasks();
+    const void* source = in.data<char>();
+    void* target = out.data<char>();
+    encoder.native(name(), tasks, 4 * static_cast<int64_t>(out.nbytes()),
+                   [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+                     for (int64_t task = begin; task < end; ++task) plan.run(task, source, target);
+                   });
+  }
+  const char* name() const override { return "Softmax"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Softmax*>(&other);
+    return same != nullptr && same->axes_ == axes_;
+  }
+
+ private:
+  std::vector<int> axes_;
+};
+
+}  // namespace
+
+array softmax(const array& a, const std::vector<int>& axes, bool, StreamOrDevice s) {
+  std::vector<int> sorted = checked_axes("softmax", axes, a.ndim());
+  Dtype dtype = at_least_float(a.dtype());
+  if (dtype == complex64) {
+    throw std::invalid_argument(text("[softmax] expected a real dtype, got ", dtype));
+  }
+  return make_node<Softmax>(a.shape(), dtype, {astype(a, dtype, s)}, s, std::move(sorted));
+}
+
+array softmax(const array& a, bool precise, StreamOrDevice s) {
+  return softmax(a, all_axes(a), precise, s);
+}
+array softmax(const array& a, int axis, bool precise, StreamOrDevice s) {
+  return softmax(a, std::vector<int>{axis}, precise, s);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,347 @@
+// Slices, splits and joins.
+#include <algorithm>
+#include <memory>
+
+#include "kernels/cpu/copy.h"
+#include "ops/views.h"
+
+namespace holdfast {
+
+namespace {
+
+// One axis of a slice, as Python cuts it: where it starts and how many elements it has.
+struct SliceRange {
+  ShapeElem start;
+  ShapeElem size;
+};
+
+SliceRange normalized_range(int64_t start, int64_t stop, int64_t step, int64_t size) {
+  if (start < 0) start += size;
+  if (stop < 0) stop += size;
+  if (step > 0) {
+    start = std::clamp<int64_t>(start, 0, size);
+    stop = std::clamp<int64_t>(stop, start, size);
+    return {static_cast<ShapeElem>(start),
+            static_cast<ShapeElem>((stop - start + step - 1) / step)};
+  }
+  start = std::clamp<int64_t>(start, -1, size - 1);
+  stop = std::clamp<int64_t>(stop, -1, start);
+  int64_t count = (start - stop - step - 1) / -step;
+  return {static_cast<ShapeElem>(std::max<int64_t>(start, 0)), static_cast<ShapeElem>(count)};
+}
+
+// Slices whose start is known only when the op runs; they are copied.
+class DynamicSlice final : public Op {
+ public:
+  DynamicSlice(Stream stream, std::vector<int> axes) : Op(stream), axes_(std::move(axes)) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "DynamicSlice"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const DynamicSlice*>(&other);
+    return same != nullptr && same->axes_ == axes_;
+  }
+
+ private:
+  std::vector<int> axes_;
+};
+
+void DynamicSlice::encode(Encoder& encoder, const std::vector<array>& inputs,
+                          std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  const array& start = inputs[1];
+  array& out = outputs[0];
+  encoder.allocate(out);
+  encoder.input(in);
+  encoder.input(start);
+  encoder.output(out);
+
+  struct Axis {
+    int64_t stride, room;  // the largest start that stays inside
+    int index;
+  };
+  std::vector<Axis> axes;
+  for (int axis : axes_) {
+    axes.push_back({in.strides(axis), in.shape(axis) - out.shape(axis), axis});
+  }
+  size_t item = in.itemsize();
+  const char* source = in.data<char>();
+  const char* starts = start.data<char>();
+  int64_t start_stride = start.ndim() == 0 ? 0 : start.strides(0);
+  Dtype::Val start_type = start.dtype();
+  char* target = out.data<char>();
+  cpu::CollapsedLayout layout = cpu::collapse(span_of(out.shape()), span_of(in.strides()));
+  int64_t grain = cpu::copy_grain(layout, item);
+  // At least one task, so that a bad start is an error for empty slices too.
+  int64_t tasks = std::max<int64_t>(1, (layout.size + grain - 1) / grain);
+  encoder.native(
+      name(), tasks, 2 * static_cast<int64_t>(out.nbytes()),
+      [=, axes = std::move(axes), layout = std::move(layout)](int64_t begin, int64_t end) {
+        int64_t offset = 0;
+        dispatch_dtype(start_type, [&](auto tag) {
+          using Index = typename decltype(tag)::type;
+          for (size_t i = 0; i < axes.size(); ++i) {
+            Index value =
+                reinterpret_cast<const Index*>(starts)[static_cast<int64_t>(i) * start_stride];
+            int64_t first = convert_element<int64_t>(value);
+            // Negative starts and uint64 beyond int64 alike are outside.
+            if (first < 0 || first > axes[i].room) {
+              throw std::runtime_error(text("[slice] start ", first, " of axis ", axes[i].index,
+                                            " must be between 0 and ", axes[i].room));
+            }
+            offset += first * axes[i].stride;
+          }
+        });
+        int64_t bytes = static_cast<int64_t>(item);
+        int64_t first = begin * grain, last = std::min(layout.size, end * grain);
+        if (first < last) {
+          cpu::gather_range(source + offset * bytes, layout, item, first, last,
+                            target + first * bytes);
+        }
+      });
+}
+
+class Concatenate final : public Op {
+ public:
+  Concatenate(Stream stream, int axis) : Op(stream), axis_(axis) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "Concatenate"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Concatenate*>(&other);
+    return same != nullptr && same->axis_ == axis_;
+  }
+
+ private:
+  int axis_;
+};
+
+// One input of a concatenation: its row-major elements fill runs of `run` elements of the output,
+// one every `pitch` elements.
+struct Piece {
+  const char* source;
+  char* target;
+  cpu::CollapsedLayout layout;
+  cpu::CollapsedLayout target_layout;
+  int64_t run, pitch;
+  int64_t grain, first_task;
+};
+
+void copy_piece(const Piece& piece, size_t item, int64_t begin, int64_t end) {
+  constexpr int64_t direct_bytes = 256;  // runs from this size are worth a call each
+  constexpr size_t block_bytes = 8192;
+  int64_t bytes = static_cast<int64_t>(item);
+  if (piece.run * bytes >= direct_bytes || piece.run == piece.pitch) {
+    for (int64_t at = begin; at < end;) {
+      int64_t row = at / piece.run, column = at % piece.run;
+      int64_t count = std::min(end - at, piece.run - column);
+      cpu::gather_range(piece.source, piece.layout, item, at, at + count,
+                        piece.target + (row * piece.pitch + column) * bytes);
+      at += count;
+    }
+    return;
+  }
+  alignas(64) char block[block_bytes];
+  int64_t block_size = static_cast<int64_t>(block_bytes / item);
+  for (int64_t at = begin; at < end; at += block_size) {
+    int64_t last = std::min(end, at + block_size);
+    cpu::gather_range(piece.source, piece.layout, item, at, last, block);
+    cpu::scatter_range(block, piece.target_layout, item, at, last, piece.target);
+  }
+}
+
+void Concatenate::encode(Encoder& encoder, const std::vector<array>& inputs,
+                         std::vector<array>& outputs) {
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  size_t item = out.itemsize();
+  int64_t inner = 1;
+  for (int i = axis_ + 1; i < static_cast<int>(out.ndim()); ++i) inner *= out.shape(i);
+  std::vector<Piece> pieces;
+  char* target = out.data<char>();
+  int64_t tasks = 0;
+  for (const array& in : inputs) {
+    if (in.size() == 0) continue;
+    encoder.input(in);
+    Piece piece;
+    piece.source = in.data<char>();
+    piece.target = target;
+    piece.layout = cpu::collapse(span_of(in.shape()), span_of(in.strides()));
+    piece.run = in.shape(axis_) * inner;
+    piece.pitch = out.shape(axis_) * inner;
+    piece.target_layout = cpu::collapse(span_of(in.shape()), span_of(out.strides()));
+    piece.grain = cpu::copy_grain(piece.layout, item);
+    piece.first_task = tasks;
+    tasks += (piece.layout.size + piece.grain - 1) / piece.grain;
+    target += piece.run * static_cast<int64_t>(item);
+    pieces.push_back(std::move(piece));
+  }
+  encoder.output(out);
+  encoder.native(
+      name(), tasks, 2 * static_cast<int64_t>(out.nbytes()),
+      [item, pieces = std::move(pieces)](int64_t begin, int64_t end) {
+        auto behind = std::upper_bound(
+            pieces.begin(), pieces.end(), begin,
+            [](int64_t task, const Piece& piece) { return task < piece.first_task; });
+        for (auto piece = behind - 1; piece != pieces.end() && piece->first_task < end; ++piece) {
+          int64_t first = std::max<int64_t>(0, begin - piece->first_task) * piece->grain;
+          int64_t last = std::min(piece->layout.size, (end - piece->first_task) * piece->grain);
+          if (first < last) copy_piece(*piece, item, first, last);
+        }
+      });
+}
+
+}  // namespace
+
+// --- slice ---
+
+array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
+  if (start.size() != a.ndim() || stop.size() != a.ndim() || strides.size() != a.ndim()) {
+    throw std::invalid_argument(
+        text("[slice] expected one start, stop and stride for each axis of shape ", a.shape(),
+             ", got ", start, ", ", stop, " and ", strides));
+  }
+  bool is_whole = true;
+  Shape shape = a.shape();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (strides[i] == 0) {
+      throw std::invalid_argument(text("[slice] strides must not be 0, got ", strides));
+    }
+    SliceRange range = normalized_range(start[i], stop[i], strides[i], a.shape()[i]);
+    start[i] = range.start;
+    shape[i] = range.size;
+    is_whole = is_whole && range.size == a.shape()[i] && (strides[i] == 1 || range.size <= 1);
+  }
+  if (is_whole) return a;
+  return make_node<Slice>(std::move(shape), a.dtype(), {a}, s, std::move(start),
+                          std::move(strides));
+}
+
+array slice(const array& a, Shape start, Shape stop, StreamOrDevice s) {
+  Shape ones(a.ndim(), 1);
+  return slice(a, std::move(start), std::move(stop), std::move(ones), s);
+}
+
+array slice(const array& a, const array& start, std::vector<int> axes, Shape slice_size,
+            StreamOrDevice s) {
+  if (slice_size.size() != a.ndim()) {
+    throw std::invalid_argument(text("[slice] expected a slice size for each axis of shape ",
+                                     a.shape(), ", got ", slice_size));
+  }
+  if (!issubdtype(start.dtype(), integer)) {
+    throw std::invalid_argument(text("[slice] expected a start of integers, got ", start.dtype()));
+  }
+  if (start.ndim() > 1 || start.size() != axes.size()) {
+    throw std::invalid_argument(
+        text("[slice] expected a start with one value for each of the axes ", axes, ", got shape ",
+             start.shape()));
+  }
+  checked_axes("slice", axes, a.ndim());
+  for (int& axis : axes) axis = checked_axis("slice", axis, a.ndim());
+  for (size_t i = 0; i < slice_size.size(); ++i) {
+    if (slice_size[i] < 0 || slice_size[i] > a.shape()[i]) {
+      throw std::invalid_argument(
+          text("[slice] expected slice sizes within shape ", a.shape(), ", got ", slice_size));
+    }
+  }
+  return make_node<DynamicSlice>(std::move(slice_size), a.dtype(), {a, start}, s, std::move(axes));
+}
+
+// --- split and join ---
+
+std::vector<array> split(const array& a, const Shape& indices, int axis, StreamOrDevice s) {
+  int at = checked_axis("split", axis, a.ndim());
+  if (indices.empty()) return {a};
+  std::vector<Shape> shapes;
+  Shape starts;
+  ShapeElem size = a.shape(at);
+  for (size_t k = 0; k <= indices.size(); ++k) {
+    SliceRange range = normalized_range(k == 0 ? 0 : indices[k - 1],
+                                        k == indices.size() ? size : indices[k], 1, size);
+    starts.push_back(range.start);
+    shapes.push_back(a.shape());
+    shapes.back()[static_cast<size_t>(at)] = range.size;
+  }
+  std::vector<Dtype> dtypes(shapes.size(), a.dtype());
+  return array::make_arrays(std::move(shapes), dtypes,
+                            std::make_shared<Split>(to_stream(s), std::move(starts), at), {a});
+}
+
+std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s) {
+  return split(a, indices, 0, s);
+}
+
+std::vector<array> split(const array& a, int num_splits, int axis, StreamOrDevice s) {
+  int at = checked_axis("split", axis, a.ndim());
+  if (num_splits <= 0) {
+    throw std::invalid_argument(text("[split] expected one split or more, got ", num_splits));
+  }
+  if (a.shape(at) % num_splits != 0) {
+    throw std::invalid_argument(text("[split] axis ", at, " of shape ", a.shape(),
+                                     " cannot be split into ", num_splits, " equal parts"));
+  }
+  Shape indices;
+  for (int k = 1; k < num_splits; ++k) indices.push_back(a.shape(at) / num_splits * k);
+  return split(a, indices, at, s);
+}
+
+std::vector<array> split(const array& a, int num_splits, StreamOrDevice s) {
+  return split(a, num_splits, 0, s);
+}
+
+std::vector<array> unstack(const array& a, int axis, StreamOrDevice s) {
+  int at = checked_axis("unstack", axis, a.ndim());
+  if (a.shape(at) == 0) return {};
+  std::vector<array> parts = split(a, a.shape(at), at, s);
+  for (array& part : parts) part = squeeze(part, at, s);
+  return parts;
+}
+
+std::vector<array> unstack(const array& a, StreamOrDevice s) { return unstack(a, 0, s); }
+
+array concatenate(std::vector<array> arrays, int axis, StreamOrDevice s) {
+  if (arrays.empty())
+    throw std::invalid_argument("[concatenate] expected one array or more, got none");
+  if (arrays.size() == 1) return arrays[0];
+  int at = checked_axis("concatenate", axis, arrays[0].ndim());
+  Shape shape = arrays[0].shape();
+  int64_t total = 0;
+  for (const array& a : arrays) {
+    Shape expected = a.ndim() == shape.size() ? a.shape() : Shape{};
+    if (!expected.empty()) expected[static_cast<size_t>(at)] = shape[static_cast<size_t>(at)];
+    if (expected != shape) {
+      throw std::invalid_argument(text("[concatenate] expected shapes that match but for axis ", at,
+                                       ", got ", shape, " and ", a.shape()));
+    }
+    total += a.shape(at);
+  }
+  shape[static_cast<size_t>(at)] = safe_cast(total, "concatenate");
+  Dtype dtype = result_type(arrays);
+  checked_size("concatenate", shape, dtype);
+  for (array& a : arrays) a = astype(a, dtype, s);
+  return make_node<Concatenate>(std::move(shape), dtype, std::move(arrays), s, at);
+}
+
+array concatenate(std::vector<array> arrays, StreamOrDevice s) {
+  for (array& a : arrays) a = flatten(a, s);
+  return concatenate(std::move(arrays), 0, s);
+}
+
+array stack(const std::vector<array>& arrays, int axis, StreamOrDevice s) {
+  if (arrays.empty()) throw std::invalid_argument("[stack] expected one array or more, got none");
+  int at = checked_axis("stack", axis, arrays[0].ndim() + 1);
+  std::vector<array> expanded;
+  for (const array& a : arrays) {
+    if (a.shape() != arrays[0].shape()) {
+      throw std::invalid_argument(text("[stack] expected arrays of one shape, got ",
+                                       arrays[0].shape(), " and ", a.shape()));
+    }
+    expanded.push_back(expand_dims(a, at, s));
+  }
+  return concatenate(std::move(expanded), at, s);
+}
+
+array stack(const std::vector<array>& arrays, StreamOrDevice s) { return stack(arrays, 0, s); }
+
+}  // namespace holdfast

@@ -1,0 +1,194 @@
+#include "ops/support.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "kernels/cpu/copy.h"
+
+namespace holdfast {
+
+int checked_axis(const char* op, int axis, size_t ndim) {
+  int count = static_cast<int>(ndim);
+  if (axis < -count || axis >= count) {
+    throw std::out_of_range(text("[", op, "] axis ", axis, " is out of range for an array with ",
+                                 count, " dimensions"));
+  }
+  return axis < 0 ? axis + count : axis;
+}
+
+std::vector<int> checked_axes(const char* op, const std::vector<int>& axes, size_t ndim) {
+  std::vector<int> result;
+  result.reserve(axes.size());
+  for (int axis : axes) result.push_back(checked_axis(op, axis, ndim));
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end()) {
+    throw std::invalid_argument(text("[", op, "] each axis may appear once, got axes ", axes));
+  }
+  return result;
+}
+
+std::vector<int> all_axes(const array& a) {
+  std::vector<int> axes(a.ndim());
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+int64_t checked_size(const char* op, const Shape& shape, Dtype dtype) {
+  constexpr int64_t limit = std::numeric_limits<int64_t>::max();
+  int64_t bytes = dtype.size();
+  bool empty = false;
+  for (ShapeElem dim : shape) {
+    if (dim < 0) {
+      throw std::invalid_argument(
+          text("[", op, "] dimensions must not be negative, got shape ", shape));
+    }
+    empty = empty || dim == 0;
+  }
+  if (empty) return 0;
+  for (ShapeElem dim : shape) {
+    if (bytes > limit / dim) {
+      throw std::overflow_error(text("[", op, "] the size of shape ", shape, " with dtype ", dtype,
+                                     " must be below 2^63 bytes"));
+    }
+    bytes *= dim;
+  }
+  return bytes / dtype.size();
+}
+
+Shape broadcast_shapes_for(const char* op, const Shape& a, const Shape& b) {
+  if (a == b) return a;
+  try {
+    return broadcast_shapes(a, b);
+  } catch (const std::invalid_argument&) {
+    throw std::invalid_argument(text(
+        "[", op, "] expected shapes that broadcast (equal dimensions or 1), got ", a, " and ", b));
+  }
+}
+
+Dtype at_least_float(Dtype dtype) { return issubdtype(dtype, inexact) ? dtype : float32; }
+
+Strides row_major_strides(const Shape& shape) {
+  Strides strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) {
+    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target) {
+  Strides result(target.size(), 0);
+  size_t skip = target.size() - shape.size();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    result[skip + i] = shape[i] == target[skip + i] ? strides[i] : 0;
+  }
+  return result;
+}
+
+ViewLayout layout_of(const Shape& shape, const Strides& strides) {
+  bool row = true, column = true;
+  int64_t expected = 1, extent = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return {{true, true, true}, 0};
+    if (shape[i] == 1) continue;
+    row = row && strides[i] == expected;
+    expected *= shape[i];
+    extent += (shape[i] - 1) * (strides[i] < 0 ? -strides[i] : strides[i]);
+  }
+  expected = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    column = column && strides[i] == expected;
+    expected *= shape[i];
+  }
+  bool gapless = row || column;
+  if (!gapless) {
+    // Without its repeated dimensions, and in order of strides, the view must be dense. Negative
+    // strides never are: the range would not start at the view's first element.
+    SmallVector<std::pair<int64_t, int64_t>> walk;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] != 1 && strides[i] != 0) walk.push_back({strides[i], shape[i]});
+    }
+    std::sort(walk.begin(), walk.end());
+    int64_t dense = 1;
+    gapless = true;
+    for (auto [stride, dim] : walk) {
+      gapless = gapless && stride == dense;
+      dense *= dim;
+    }
+  }
+  return {{gapless, row, column}, static_cast<size_t>(extent)};
+}
+
+void share(const array& in, array& out, const Strides& strides, int64_t offset) {
+  ViewLayout layout = layout_of(out.shape(), strides);
+  if (layout.data_size == 0) offset = 0;
+  out.copy_shared_buffer(in, strides, layout.flags, layout.data_size, offset);
+}
+
+bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& target,
+                      Strides& result) {
+  result = row_major_strides(target);
+  cpu::CollapsedLayout view = cpu::collapse(span_of(shape), span_of(strides));
+  if (view.size <= 1) return true;
+  // Every dimension of the view must be the product of some neighbours in the target.
+  size_t part = view.shape.size();
+  int64_t room = 1, stride = 0;
+  for (size_t i = target.size(); i-- > 0;) {
+    if (target[i] == 1) continue;
+    if (room == 1) {
+      --part;
+      room = view.shape[part];
+      stride = view.strides[part];
+    }
+    if (room % target[i] != 0) return false;
+    result[i] = stride;
+    stride *= target[i];
+    room /= target[i];
+  }
+  return true;
+}
+
+void encode_copy(Encoder& encoder, const char* op, const array& in, array& out) {
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  encoder.input(in);
+  encoder.output(out);
+  size_t item = in.itemsize();
+  const char* source = in.data<char>();
+  char* target = out.data<char>();
+  cpu::CollapsedLayout layout = cpu::collapse(span_of(in.shape()), span_of(in.strides()));
+  int64_t size = layout.size;
+  int64_t grain = cpu::copy_grain(layout, item);
+  bool dense = layout.is_dense();
+  bool stream = dense && out.nbytes() > cpu::stream_threshold();
+  encoder.native(op, (size + grain - 1) / grain, 2 * static_cast<int64_t>(out.nbytes()),
+                 [=, layout = std::move(layout)](int64_t begin, int64_t end) {
+                   int64_t first = begin * grain;
+                   int64_t last = std::min(size, end * grain);
+                   int64_t bytes = static_cast<int64_t>(item);
+                   if (dense) {
+                     cpu::copy_dense(target + first * bytes, source + first * bytes,
+                                     static_cast<size_t>((last - first) * bytes), stream);
+                   } else {
+                     cpu::gather_range(source, layout, item, first, last, target + first * bytes);
+                   }
+                 });
+}
+
+array make_temporary(Encoder& encoder, size_t bytes) {
+  array temporary(Shape{safe_cast(bytes, "temporary")}, uint8, nullptr, {});
+  temporary.set_data(encoder.allocate(bytes));
+  return temporary;
+}
+
+void allocate_or_take(Encoder& encoder, const array& in, array& out) {
+  if (in.is_donatable() && in.flags().row_contiguous && in.itemsize() == out.itemsize() &&
+      in.size() == out.size()) {
+    share(in, out, row_major_strides(out.shape()));
+  } else {
+    encoder.allocate(out);
+  }
+}
+
+}  // namespace holdfast

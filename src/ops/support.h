@@ -1,0 +1,95 @@
+// What the ops share: checks with good messages, layouts of views, and the encoding of copies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <holdfast/array.h>
+#include <holdfast/encoder.h>
+#include <holdfast/ops.h>
+#include <holdfast/utils.h>
+
+#include "graph/op.h"
+#include "kernels/cpu/layout.h"
+
+namespace holdfast {
+
+// Builds a message from anything printable: text("[op] got ", shape).
+template <typename... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+// --- checks ---
+
+// The axis counted from the front; std::out_of_range when there is no such axis.
+int checked_axis(const char* op, int axis, size_t ndim);
+// Each axis checked; sorted; std::invalid_argument when one appears twice.
+std::vector<int> checked_axes(const char* op, const std::vector<int>& axes, size_t ndim);
+std::vector<int> all_axes(const array& a);
+// Throws when a dimension is negative or the number of bytes overflows; gives the number of
+// elements.
+int64_t checked_size(const char* op, const Shape& shape, Dtype dtype);
+// broadcast_shapes with the op's name in the error.
+Shape broadcast_shapes_for(const char* op, const Shape& a, const Shape& b);
+// Integers and bool become float32, others stay.
+Dtype at_least_float(Dtype dtype);
+
+// --- layouts ---
+
+inline std::span<const int32_t> span_of(const Shape& shape) { return {shape.data(), shape.size()}; }
+inline std::span<const int64_t> span_of(const Strides& strides) {
+  return {strides.data(), strides.size()};
+}
+Strides row_major_strides(const Shape& shape);
+// Strides of an array of `shape` and `strides` seen as the larger `target` shape: 0 where it
+// repeats.
+Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target);
+
+struct ViewLayout {
+  array::Flags flags;
+  size_t data_size;  // from the lowest to the highest element of the view
+};
+// Flags and extent of a view: the one place that knows the contiguity rules.
+ViewLayout layout_of(const Shape& shape, const Strides& strides);
+// Makes `out` a view of `in` with these strides, `offset` elements from its first one.
+void share(const array& in, array& out, const Strides& strides, int64_t offset = 0);
+// Strides that walk the elements of a view in the same order as `target`; false when none do.
+bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& target,
+                      Strides& result);
+
+// --- building and encoding ---
+
+// The arguments as a vector; temporaries are moved, not counted twice.
+template <typename... Arrays>
+std::vector<array> inputs_of(Arrays&&... arrays) {
+  std::vector<array> inputs;
+  inputs.reserve(sizeof...(arrays));
+  (inputs.push_back(std::forward<Arrays>(arrays)), ...);
+  return inputs;
+}
+
+template <typename T, typename... Args>
+array make_node(Shape shape, Dtype dtype, std::vector<array> inputs, StreamOrDevice s,
+                Args&&... args) {
+  return array(std::move(shape), dtype,
+               std::make_shared<T>(to_stream(s), std::forward<Args>(args)...), std::move(inputs));
+}
+
+// Gives `out` (same dtype and number of elements) memory of its own, and encodes the copy of `in`'s
+// elements into it, in row-major order.
+void encode_copy(Encoder& encoder, const char* op, const array& in, array& out);
+// An evaluated array over memory that commands of this list use: a temporary.
+array make_temporary(Encoder& encoder, size_t bytes);
+// Lets `out` take over `in`'s memory when nobody else uses it and it is dense; else allocates.
+void allocate_or_take(Encoder& encoder, const array& in, array& out);
+
+}  // namespace holdfast

@@ -1,0 +1,163 @@
+// What the view primitives do when they are encoded: strides.
+#include "ops/views.h"
+
+namespace holdfast {
+
+namespace {
+
+// Is `other` of the same class with the same parameters? `members` lists what to compare.
+template <typename T, typename Equal>
+bool equivalent(const T&, const Primitive& other, Equal equal) {
+  const T* same = dynamic_cast<const T*>(&other);
+  return same != nullptr && equal(*same);
+}
+
+}  // namespace
+
+void Transpose::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  Strides strides;
+  for (int axis : axes_) strides.push_back(in.strides()[static_cast<size_t>(axis)]);
+  share(in, outputs[0], strides);
+}
+
+bool Transpose::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other, [&](const Transpose& o) { return o.axes_ == axes_; });
+}
+
+void Broadcast::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  share(in, outputs[0], broadcast_strides(in.shape(), in.strides(), outputs[0].shape()));
+}
+
+void Squeeze::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  Strides strides = inputs[0].strides();
+  for (size_t i = axes_.size(); i-- > 0;) strides.erase(strides.begin() + axes_[i]);
+  share(inputs[0], outputs[0], strides);
+}
+
+bool Squeeze::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other, [&](const Squeeze& o) { return o.axes_ == axes_; });
+}
+
+void ExpandDims::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  Strides strides = inputs[0].strides();
+  for (int axis : axes_) {
+    // As if the new dimension held one block of what follows it; a stride of size 1 is never
+    // walked.
+    size_t at = static_cast<size_t>(axis);
+    const Shape& shape = outputs[0].shape();
+    int64_t stride =
+        at < strides.size() ? strides[at] * (at + 1 < shape.size() ? shape[at + 1] : 1) : 1;
+    strides.insert(strides.begin() + axis, stride);
+  }
+  share(inputs[0], outputs[0], strides);
+}
+
+bool ExpandDims::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other, [&](const ExpandDims& o) { return o.axes_ == axes_; });
+}
+
+void Slice::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  Strides strides = in.strides();
+  int64_t offset = 0;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    offset += start_[i] * strides[i];
+    strides[i] *= steps_[i];
+  }
+  share(in, outputs[0], strides, offset);
+}
+
+bool Slice::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other,
+                    [&](const Slice& o) { return o.start_ == start_ && o.steps_ == steps_; });
+}
+
+void Split::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    share(in, outputs[k], in.strides(), starts_[k] * in.strides()[static_cast<size_t>(axis_)]);
+  }
+}
+
+bool Split::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other,
+                    [&](const Split& o) { return o.axis_ == axis_ && o.starts_ == starts_; });
+}
+
+void AsStrided::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  share(inputs[0], outputs[0], strides_, static_cast<int64_t>(offset_));
+}
+
+bool AsStrided::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other, [&](const AsStrided& o) {
+    return o.strides_ == strides_ && o.offset_ == offset_;
+  });
+}
+
+void StopGradient::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  outputs[0].copy_shared_buffer(inputs[0]);
+}
+
+void Depends::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].copy_shared_buffer(inputs[i]);
+}
+
+void Reshape::encode(Encoder& encoder, const std::vector<array>& inputs,
+                     std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  array& out = outputs[0];
+  Strides strides;
+  if (reshaped_strides(in.shape(), in.strides(), out.shape(), strides)) {
+    share(in, out, strides);
+  } else {
+    encode_copy(encoder, name(), in, out);
+  }
+}
+
+void View::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  array& out = outputs[0];
+  int64_t from = static_cast<int64_t>(in.itemsize());
+  int64_t to = static_cast<int64_t>(out.itemsize());
+  Strides strides = in.strides();
+  bool fits = reinterpret_cast<uintptr_t>(in.data<char>()) % static_cast<uintptr_t>(to) == 0;
+  if (from != to && in.ndim() > 0) {
+    fits = fits && (strides.back() == 1 || in.shape().back() == 1);
+    strides.back() = 1;
+    for (size_t i = 0; i + 1 < strides.size(); ++i) {
+      fits = fits && strides[i] * from % to == 0;
+      strides[i] = strides[i] * from / to;
+    }
+  }
+  if (fits || out.size() == 0) {
+    share(in, out, strides);
+    return;
+  }
+  array dense(in.shape(), in.dtype(), nullptr, {});
+  encode_copy(encoder, name(), in, dense);
+  share(dense, out, row_major_strides(out.shape()));
+}
+
+void Contiguous::encode(Encoder& encoder, const std::vector<array>& inputs,
+                        std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  if (in.flags().row_contiguous || (allow_column_major_ && in.flags().col_contiguous)) {
+    outputs[0].copy_shared_buffer(in);
+  } else {
+    encode_copy(encoder, name(), in, outputs[0]);
+  }
+}
+
+bool Contiguous::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other, [&](const Contiguous& o) {
+    return o.allow_column_major_ == allow_column_major_;
+  });
+}
+
+void Copy::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  encode_copy(encoder, name(), inputs[0], outputs[0]);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,151 @@
+// The primitives that change how elements are seen, not what they are. All but Reshape, View and
+// Contiguous only set metadata; those three copy when no strides can express the result.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ops/support.h"
+
+namespace holdfast {
+
+// A primitive with one input and one output that shares its memory.
+class ViewOp : public Op {
+ public:
+  explicit ViewOp(Stream stream) : Op(stream) { traits_.is_view = true; }
+};
+
+class Transpose final : public ViewOp {
+ public:
+  Transpose(Stream stream, std::vector<int> axes) : ViewOp(stream), axes_(std::move(axes)) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Transpose"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  std::vector<int> axes_;
+};
+
+class Broadcast final : public ViewOp {
+ public:
+  using ViewOp::ViewOp;
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Broadcast"; }
+};
+
+// Drops the dimensions `axes` (sorted) of size 1.
+class Squeeze final : public ViewOp {
+ public:
+  Squeeze(Stream stream, std::vector<int> axes) : ViewOp(stream), axes_(std::move(axes)) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Squeeze"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  std::vector<int> axes_;
+};
+
+// Puts dimensions of size 1 at `axes` (sorted, of the result).
+class ExpandDims final : public ViewOp {
+ public:
+  ExpandDims(Stream stream, std::vector<int> axes) : ViewOp(stream), axes_(std::move(axes)) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "ExpandDims"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  std::vector<int> axes_;
+};
+
+// Element (i, j, …) is the input's (start + i * step, …); both normalised.
+class Slice final : public ViewOp {
+ public:
+  Slice(Stream stream, Shape start, Shape steps)
+      : ViewOp(stream), start_(std::move(start)), steps_(std::move(steps)) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Slice"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  Shape start_, steps_;
+};
+
+// Output k begins at starts[k] along the axis.
+class Split final : public ViewOp {
+ public:
+  Split(Stream stream, Shape starts, int axis)
+      : ViewOp(stream), starts_(std::move(starts)), axis_(axis) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Split"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  Shape starts_;
+  int axis_;
+};
+
+// Any strides over a row-contiguous input.
+class AsStrided final : public ViewOp {
+ public:
+  AsStrided(Stream stream, Strides strides, size_t offset)
+      : ViewOp(stream), strides_(std::move(strides)), offset_(offset) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "AsStrided"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  Strides strides_;
+  size_t offset_;
+};
+
+class StopGradient final : public ViewOp {
+ public:
+  using ViewOp::ViewOp;
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "StopGradient"; }
+  bool is_equivalent(const Primitive&) const override { return true; }
+};
+
+// Output i is input i; the inputs behind them are only waited for.
+class Depends final : public ViewOp {
+ public:
+  using ViewOp::ViewOp;
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Depends"; }
+};
+
+class Reshape final : public Op {
+ public:
+  using Op::Op;
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Reshape"; }
+};
+
+class View final : public Op {
+ public:
+  using Op::Op;
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "View"; }
+};
+
+class Contiguous final : public Op {
+ public:
+  Contiguous(Stream stream, bool allow_column_major)
+      : Op(stream), allow_column_major_(allow_column_major) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Contiguous"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  bool allow_column_major_;
+};
+
+class Copy final : public Op {
+ public:
+  using Op::Op;
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Copy"; }
+  bool is_equivalent(const Primitive&) const override { return true; }
+};
+
+}  // namespace holdfast

@@ -1,0 +1,83 @@
+// More than 2^31 elements, of one byte each. HOLDFAST_TEST_LONG=1 runs this; it needs about 9 GB.
+#include <unistd.h>
+
+#include "ops/array_testing.h"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+namespace {
+
+constexpr int rows = 3;
+constexpr int columns = 1 << 30;
+constexpr int64_t size = int64_t{rows} * columns;
+
+bool has_memory(double gigabytes) {
+  double available = double(sysconf(_SC_AVPHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  if (available >= gigabytes * 1e9) return true;
+  MESSAGE("skipped: needs " << gigabytes << " GB of free memory, has " << available / 1e9);
+  return false;
+}
+
+template <typename T>
+T at(const array& a, int row, int column) {
+  return a.data<T>()[int64_t{row} * columns + column];
+}
+
+}  // namespace
+
+TEST_CASE("[long] more than 2^31 elements") {
+  if (!has_memory(9.5)) return;
+  array a = full({rows, columns}, array({1, 2, 3}, {rows, 1}, uint8));
+  a.eval();
+  REQUIRE(a.size() == static_cast<size_t>(size));
+  CHECK(at<uint8_t>(a, 2, columns - 1) == 3);
+
+  SUBCASE("add and astype") {
+    array b = a + broadcast_to(array(4, uint8), {rows, columns});
+    b.eval();
+    CHECK(at<uint8_t>(b, 0, 0) == 5);
+    CHECK(at<uint8_t>(b, 2, columns - 1) == 7);
+    array c = astype(a > array(1, uint8), int8);
+    c.eval();
+    CHECK(at<int8_t>(c, 0, columns - 1) == 0);
+    CHECK(at<int8_t>(c, 2, columns - 1) == 1);
+  }
+  SUBCASE("sum, max, any, argmax") {
+    // Beyond uint32: wraps, as in 32-bit arithmetic.
+    CHECK(sum(a).item<uint32_t>() == static_cast<uint32_t>(int64_t{6} * columns));
+    check_values<uint32_t>(sum(a, 1), {rows},
+                           {uint32_t(columns), 2u * columns, uint32_t(3u * uint32_t(columns))});
+    CHECK(max(a).item<uint8_t>() == 3);
+    CHECK(argmax(a).item<uint32_t>() == 2u * uint32_t(columns));
+    CHECK(any(a == array(3, uint8)).item<bool>());
+    array by_column = sum(a, 0);
+    by_column.eval();
+    CHECK(by_column.data<uint32_t>()[columns - 1] == 6);
+  }
+  SUBCASE("slice, transpose, copy, concatenate") {
+    array tail = copy(slice(a, {2, columns - 2}, {3, columns}));
+    check_values<uint8_t>(tail, {1, 2}, {3, 3});
+    array every = copy(slice(a, {2, columns - 1}, {-4, -columns - 1}, {-1, -(1 << 28)}));
+    check_values<uint8_t>(every, {3, 4}, {3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1});
+    array joined = concatenate({slice(a, {0, 0}, {1, columns}), slice(a, {2, 0}, {3, columns}),
+                                slice(a, {1, 0}, {2, columns})},
+                               0);
+    joined.eval();
+    CHECK(at<uint8_t>(joined, 1, columns - 1) == 3);
+    CHECK(at<uint8_t>(joined, 2, columns - 1) == 2);
+  }
+  SUBCASE("take") {
+    check_values<uint8_t>(take(a, array({columns - 1, 0}, int32), 1), {rows, 2},
+                          {1, 1, 2, 2, 3, 3});
+    array swapped = take(a, array({2, 0, 1}, int32), 0);
+    swapped.eval();
+    CHECK(at<uint8_t>(swapped, 0, columns - 1) == 3);
+    CHECK(at<uint8_t>(swapped, 2, columns - 1) == 2);
+  }
+  SUBCASE("bool: logical ops and all") {
+    array b = a > array(0, uint8);
+    CHECK(all(b).item<bool>());
+    CHECK_FALSE(any(logical_not(b)).item<bool>());
+  }
+}

@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include <holdfast/holdfast.h>
+
+#include "support/gate.h"
+#include "support/inspection.h"
+#include "support/test_ops.h"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+namespace {
+
+struct Counter : exec::Layer {
+  explicit Counter(std::string layer_name = "", std::string* trace = nullptr)
+      : name(std::move(layer_name)), log(trace) {}
+  void on_create(const exec::Buffer&) override { created.fetch_add(1); }
+  void on_retire(const exec::Buffer& buffer) override {
+    retired.fetch_add(1);
+    if (buffer.identity() == 0) dead_when_retired.fetch_add(1);
+  }
+  void on_commit(exec::CommandList& list) override {
+    committed.fetch_add(static_cast<int>(list.commands.size()));
+    if (log) *log += "commit " + name + ";";
+  }
+  void on_complete(const exec::CommandList& list) override {
+    completed.fetch_add(static_cast<int>(list.commands.size()));
+    for (const exec::Binding& binding : list.bindings) {
+      if (binding.buffer->identity() != binding.identity) dead_at_completion.fetch_add(1);
+    }
+    if (log) *log += "complete " + name + ";";
+  }
+  std::string name;
+  std::string* log;
+  sync::Atomic<int> created{0}, retired{0}, committed{0}, completed{0};
+  sync::Atomic<int> dead_when_retired{0}, dead_at_completion{0};
+};
+
+}  // namespace
+
+TEST_CASE("layers: a layer sees buffers come and go, and lists committed and completed") {
+  Stream s = default_stream(Device::cpu);
+  synchronize(s);
+  auto counter = std::make_shared<Counter>();
+  exec::layers::add(counter);
+  {
+    array x = affine(affine(counting(8), 1, 1, s), 1, 1, s);
+    CHECK(values(x)[0] == 2);
+    CHECK(counter->created.load() == 3);
+    CHECK(counter->committed.load() == 2);
+    CHECK(counter->completed.load() == 2);
+  }
+  CHECK(counter->retired.load() == 3);
+  CHECK(counter->dead_when_retired.load() == 0);
+  // Nothing is released before the layers have seen the completion.
+  CHECK(counter->dead_at_completion.load() == 0);
+  exec::layers::remove(counter.get());
+  CHECK(!exec::layers::any.load());
+  values(affine(counting(8), 1, 1, s));
+  CHECK(counter->committed.load() == 2);
+}
+
+TEST_CASE("layers: a list completes under the layers it was committed under") {
+  Stream s = new_stream(Device::cpu);
+  auto early = std::make_shared<Counter>();
+  auto late = std::make_shared<Counter>();
+  {
+    Gate gate(s);
+    gate.wait_until_reached();
+    exec::layers::add(early);
+    array x = affine(counting(8), 1, 1, s);
+    async_eval(x);
+    exec::layers::remove(early.get());
+    exec::layers::add(late);
+    gate.open();
+    x.wait();
+    CHECK(early->committed.load() == 1);
+    CHECK(early->completed.load() == 1);
+    CHECK(late->completed.load() == 0);
+    CHECK(values(affine(x, 1, 1, s))[0] == 2);
+    CHECK(late->committed.load() == 1);
+    CHECK(late->completed.load() == 1);
+  }
+  exec::layers::remove(late.get());
+  exec::Runtime::get().give_back(queue_of(s));
+}
+
+TEST_CASE("layers: completion goes through the chain in reverse") {
+  Stream s = default_stream(Device::cpu);
+  synchronize(s);
+  std::string log;
+  auto first = std::make_shared<Counter>("a", &log);
+  auto second = std::make_shared<Counter>("b", &log);
+  exec::layers::add(first);
+  exec::layers::add(second);
+  values(affine(counting(8), 1, 1, s));
+  exec::layers::remove(first.get());
+  exec::layers::remove(second.get());
+  CHECK(log == "commit a;commit b;complete b;complete a;");
+}
+
+TEST_CASE("layers: a layer that ends itself keeps its lists") {
+  Stream s = new_stream(Device::cpu);
+  {
+    Gate gate(s);
+    auto counter = std::make_shared<Counter>();
+    std::weak_ptr<Counter> watched = counter;
+    exec::layers::add(counter);
+    array x = affine(counting(8), 1, 1, s);
+    async_eval(x);
+    exec::layers::remove(counter.get());
+    counter.reset();
+    CHECK(!watched.expired());  // the list in flight owns its layers
+    gate.open();
+    x.wait();
+    CHECK(eventually([&] { return watched.expired(); }));
+  }
+  exec::Runtime::get().give_back(queue_of(s));
+}
