@@ -24,4 +24,4 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/holdfastConfig.cmake.
 # Before 1.0 any minor version may break its users.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/holdfastConfig.cmake" "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/FindOpenBLASSerial.cmake" DESTINATION "${holdfast_package_dir}")
+        DESTINATION "${holdfast_package_dir}")

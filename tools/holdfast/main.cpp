@@ -1,0 +1,128 @@
+// The `holdfast` command: finds the subcommand in the table and runs it.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "tools/holdfast/commands.h"
+
+namespace holdfast::tool {
+namespace {
+
+int run_version(Arguments arguments) {
+  if (!arguments.empty()) throw UsageError("unexpected argument \"" + arguments[0] + "\"");
+  std::printf("holdfast %s\n", HOLDFAST_VERSION);
+  return 0;
+}
+
+int run_help(Arguments arguments);
+
+constexpr Command all_commands[] = {
+    {"demo", "", "a short demonstration: what the library is, in five seconds", "", run_demo},
+    {"bench", "[SUITE...] [--quick] [--json FILE] [--peers] [--list]",
+     "measure this machine and the library on it",
+     "  SUITE        only these suites (default: all; --list names them)\n"
+     "  --quick      all suites in under a minute, with more noise\n"
+     "  --json FILE  also write the rows and the machine as JSON\n"
+     "  --peers      measure MLX's Python package in the same run, where it is installed\n"
+     "  --list       name the suites and stop\n"
+     "\n"
+     "A row with a bar says in the column `ok` whether it is met; the exit status does not depend\n"
+     "on it. Ratios are medians over pairs of runs that alternate; the note gives the number of\n"
+     "pairs and the interval in which the true median lies with 95 % confidence.\n",
+     run_bench},
+    {"info", "", "device, threads, instruction set and memory", "", run_info},
+    {"switches", "[--markdown]", "the environment switches, with their values now",
+     "  --markdown   the table as the README has it\n", run_switches},
+    {"version", "", "the version", "", run_version},
+    {"help", "[COMMAND]", "this text, or a command's", "", run_help},
+};
+
+const Command* find(const std::string& name) {
+  for (const Command& command : all_commands) {
+    if (name == command.name) return &command;
+  }
+  return nullptr;
+}
+
+void print_usage(std::FILE* out, const Command& command) {
+  std::string usage = std::string("usage: holdfast ") + command.name;
+  if (*command.usage) usage += std::string(" ") + command.usage;
+  std::fprintf(out, "%s\n", usage.c_str());
+}
+
+void print_help(const Command& command) {
+  print_usage(stdout, command);
+  std::printf("\n%s\n", command.description);
+  if (*command.details) std::printf("\n%s", command.details);
+}
+
+void print_overview(std::FILE* out) {
+  std::fprintf(out, "usage: holdfast COMMAND [ARGUMENT...]\n\n");
+  for (const Command& command : all_commands) {
+    std::fprintf(out, "  %-10s %s\n", command.name, command.description);
+  }
+  std::fprintf(out, "\n`holdfast COMMAND --help` says more about a command.\n");
+}
+
+int unknown(const std::string& name) {
+  std::fprintf(stderr, "holdfast: there is no command \"%s\"\n\n", name.c_str());
+  print_overview(stderr);
+  return 2;
+}
+
+int run_help(Arguments arguments) {
+  if (arguments.empty()) {
+    print_overview(stdout);
+    return 0;
+  }
+  const Command* command = find(arguments[0]);
+  if (!command) return unknown(arguments[0]);
+  print_help(*command);
+  return 0;
+}
+
+bool is_help(const std::string& argument) { return argument == "--help" || argument == "-h"; }
+
+int run(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    print_overview(stderr);
+    return 2;
+  }
+  if (is_help(words[0])) return run_help({});
+  if (words[0] == "--version") return run_version({});
+  const Command* command = find(words[0]);
+  if (!command) return unknown(words[0]);
+  Arguments arguments = Arguments(words).subspan(1);
+  for (const std::string& argument : arguments) {
+    if (is_help(argument)) {
+      print_help(*command);
+      return 0;
+    }
+  }
+  try {
+    return command->run(arguments);
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "holdfast %s: %s\n", command->name, error.what());
+    print_usage(stderr, *command);
+    return 2;
+  }
+}
+
+}  // namespace
+
+int main_of(const std::vector<std::string>& words) {
+  try {
+    return run(words);
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "holdfast: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace holdfast::tool
+
+int main(int count, char** words) {
+  return holdfast::tool::main_of(std::vector<std::string>(words + 1, words + count));
+}
