@@ -8,10 +8,12 @@ namespace {
 // Plain atomics: a fault point is not a scheduling point.
 std::atomic<uint64_t> visited[static_cast<int>(Point::count)];
 std::atomic<uint64_t> failing[static_cast<int>(Point::count)];
+std::atomic<bool> persistently{false};
 
 }  // namespace
 
-void arm(Point point, uint64_t k) {
+void arm(Point point, uint64_t k, bool persistent) {
+  persistently = persistent;
   visited[static_cast<int>(point)] = 0;
   failing[static_cast<int>(point)] = k;
 }
@@ -26,7 +28,7 @@ bool hit(Point point) {
   int i = static_cast<int>(point);
   uint64_t visit = visited[i].fetch_add(1) + 1;
   uint64_t k = failing[i].load();
-  return k != 0 && visit == k;
+  return k != 0 && (visit == k || (visit > k && persistently.load()));
 }
 
 }  // namespace holdfast::fault

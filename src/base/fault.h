@@ -22,8 +22,9 @@ enum class Point : uint8_t {
 
 #if HOLDFAST_CHECKS
 
-// The k-th visit (1 is the next one) of `point` from now on fails, once.
-void arm(Point point, uint64_t k);
+// The k-th visit (1 is the next one) of `point` from now on fails, once, or with `persistent` every
+// one from the k-th on.
+void arm(Point point, uint64_t k, bool persistent = false);
 void disarm();
 // Visits since arm().
 uint64_t visits(Point point);

@@ -1,5 +1,5 @@
-// Whether this process may use the library: not in a child that was forked after the start, and not once
-// exit began.
+// Whether this process may use the library: not in a child that was forked after the start, and not
+// once exit began.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@ inline void check_usable() {
           "threads are gone. Fork before the first use, or start a new program (exec)");
     case State::exiting:
       throw std::runtime_error("[holdfast] the process is exiting: no new work is accepted");
-    default: break;
+    default:
+      break;
   }
 }
 

@@ -23,8 +23,8 @@ void Arena::clear() {
   block_ = used_ = 0;
 }
 
-void CommandList::destroy_parameters(size_t from) {
-  while (destructors.size() > from) {
+void CommandList::destroy_parameters() {
+  while (!destructors.empty()) {
     Destructor last = destructors.back();
     destructors.pop_back();
     last.destroy(last.object);

@@ -59,14 +59,6 @@ class Arena {
  public:
   void* allocate(size_t size, size_t alignment);
   void clear();
-  struct Mark {
-    size_t block, used;
-  };
-  Mark mark() const { return {block_, used_}; }
-  void rewind(Mark m) {
-    block_ = m.block;
-    used_ = m.used;
-  }
 
  private:
   static constexpr size_t block_size = 64 * 1024;
@@ -95,8 +87,12 @@ struct CommandList {
   int64_t work = 0;
   int ops = 0;
 
-  // Called by the device when every command has run or failed, under no lock. Allocates nothing.
-  void (*finish)(CommandList&) = nullptr;
+  // Called by the device when every command has run or failed, under no lock: releases everything.
+  // Allocates nothing. Deleters of the user's do not run in it: it returns what runs them, to be
+  // called on the same thread, under no lock, once those who wait for the list may go on; null when
+  // there are none.
+  using AfterCompletion = void (*)();
+  AfterCompletion (*finish)(CommandList&) = nullptr;
   // Called when a command failed that nobody may wait for. Never throws.
   void (*failed)(CommandList&, const Ref<Failure>&) = nullptr;
   void* owner = nullptr;         // the exec::Queue, for the two functions
@@ -106,7 +102,9 @@ struct CommandList {
 
   // Destroys parameters and forgets everything but memory. `retained` must be empty.
   void clear();
-  void destroy_parameters(size_t from = 0);
+
+ private:
+  void destroy_parameters();
 };
 
 }  // namespace holdfast::exec

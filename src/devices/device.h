@@ -18,7 +18,8 @@ struct DeviceQueue {
   void* owner = nullptr;  // the exec::Queue
   // The last list whose commands have all run: its memory is free for others.
   sync::Atomic<uint64_t> executed{0};
-  // The last list that was finished as well (released, deleters run): who waits for it may go on.
+  // The last list that was finished as well (released): who waits for it may go on. Deleters of the
+  // user's run after that: they may evaluate and wait themselves.
   sync::Atomic<uint64_t> completed{0};
   // Lists up to here that have not started fail with Cancelled.
   sync::Atomic<uint64_t> cancelled{0};
@@ -37,7 +38,8 @@ class Device {
   // Makes sure that somebody runs what was submitted to the queue.
   virtual void kick(DeviceQueue& queue) noexcept = 0;
   // Waits until list `serial`, which was submitted, has completed; without a deadline the calling
-  // thread helps. False when the deadline came first.
+  // thread helps (with one, only where there is no worker at all). False when the deadline came
+  // first.
   virtual bool wait(DeviceQueue& queue, uint64_t serial,
                     std::optional<sync::Clock::time_point> deadline) = 0;
   // Stops the workers, waiting for at most `limit` for submitted work.

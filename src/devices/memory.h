@@ -81,6 +81,7 @@ class Buffer {
 
  private:
   friend class Allocator;
+  friend class DeferredDeleters;
   struct Finalizer {
     std::function<void(allocator::Buffer)> run;
     Finalizer* next;
@@ -88,6 +89,7 @@ class Buffer {
   static constexpr uint64_t one_owner = uint64_t{1} << 32;
 
   void retire() noexcept;
+  static void retire_deferred() noexcept;
 
   // Owners in the high half, command lists in the low one: one word, so that "the last owner went
   // while lists remain" is seen exactly once.
@@ -99,7 +101,23 @@ class Buffer {
   label::Label label_;
   sync::Atomic<Failure*> failure_{nullptr};
   sync::Atomic<Finalizer*> finalizers_{nullptr};
-  Buffer* next_ = nullptr;  // in the pool
+  Buffer* next_ = nullptr;  // in the pool, or among those whose deleters are deferred
+};
+
+// While one lives on a thread, buffers that end there and have a deleter of the user's wait for
+// `to_run`: a deleter may evaluate and wait, which completion must not.
+class DeferredDeleters {
+ public:
+  DeferredDeleters();
+  ~DeferredDeleters();
+  DeferredDeleters(const DeferredDeleters&) = delete;
+  DeferredDeleters& operator=(const DeferredDeleters&) = delete;
+  // Runs what was deferred on the calling thread; null when there is nothing.
+  using Run = void (*)();
+  Run to_run() const;
+
+ private:
+  bool outer_;
 };
 
 inline Buffer* buffer_of(const allocator::Buffer& handle) {

@@ -91,7 +91,34 @@ void Buffer::fail(const Ref<Failure>& failure) noexcept {
   }
 }
 
+namespace {
+
+thread_local bool is_deferring = false;
+thread_local Buffer* deferred_buffers = nullptr;
+
+}  // namespace
+
+DeferredDeleters::DeferredDeleters() : outer_(is_deferring) { is_deferring = true; }
+
+DeferredDeleters::~DeferredDeleters() { is_deferring = outer_; }
+
+DeferredDeleters::Run DeferredDeleters::to_run() const {
+  return deferred_buffers ? &Buffer::retire_deferred : nullptr;
+}
+
+void Buffer::retire_deferred() noexcept {
+  while (Buffer* buffer = deferred_buffers) {
+    deferred_buffers = std::exchange(buffer->next_, nullptr);
+    buffer->retire();
+  }
+}
+
 void Buffer::retire() noexcept {
+  bool has_deleter = finalizers_.load() || (storage_ && storage_->adopted && storage_->deleter);
+  if (is_deferring && has_deleter) {
+    next_ = std::exchange(deferred_buffers, this);
+    return;
+  }
   if (Finalizer* finalizer = finalizers_.load()) {
     finalizers_.store(finalizer->next);
     counts_.store(one_owner, std::memory_order_relaxed);  // the finalizer's reference

@@ -1,5 +1,7 @@
 #include "exec/queue.h"
 
+#include <algorithm>
+
 #include "base/environment.h"
 #include "base/fault.h"
 #include "exec/layers/layer.h"
@@ -44,14 +46,14 @@ Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label
   commands_ = list.commands.size();
   bindings_ = list.bindings.size();
   edges_ = list.edges.size();
-  destructors_ = list.destructors.size();
-  arena_ = list.arena.mark();
   work_ = list.work;
 }
 
 Event Queue::Transaction::commit() {
   committed_ = true;
   CommandList& list = queue_.open();
+  // What was bound for no command is retained, but no business of the next op's first command.
+  queue_.first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
   if (list.commands.size() == commands_) return {};
   ++list.ops;
   Event event(&queue_, list.serial);
@@ -70,14 +72,13 @@ Queue::Transaction::~Transaction() {
 }
 
 // Nothing that the op encoded will run. The hazards know its commands, so the list is closed: the
-// next one starts with an empty table.
+// next one starts with an empty table. The parameters of its commands may own arrays: they end with
+// the list, under no lock.
 void Queue::take_back(Transaction& transaction) {
   CommandList& list = *open_;
-  list.destroy_parameters(transaction.destructors_);
   list.commands.resize(transaction.commands_);
   list.bindings.resize(transaction.bindings_);
   list.edges.resize(transaction.edges_);
-  list.arena.rewind(transaction.arena_);
   list.work = transaction.work_;
   first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
   submit_open(true);
@@ -129,27 +130,43 @@ void Queue::flush(std::optional<uint64_t> serial, bool wake) {
 }
 
 // Called by the thread that ran the list, under no lock, before anyone who waits for it goes on.
-void Queue::finish(CommandList& list) {
+CommandList::AfterCompletion Queue::finish(CommandList& list) {
   Queue& queue = *static_cast<Queue*>(list.owner);
   layers::on_complete(list);
-  for (Buffer* buffer : list.retained) buffer->release_from_list();
-  list.retained.clear();
-  list.clear();
+  CommandList::AfterCompletion after_completion;
+  {
+    DeferredDeleters deferred;
+    for (Buffer* buffer : list.retained) buffer->release_from_list();
+    list.retained.clear();
+    list.clear();
+    after_completion = deferred.to_run();
+  }
   {
     std::lock_guard guard(queue.spare_lock_);
     if (queue.spare_count_ < spare_lists) {
       list.next = queue.spare_;
       queue.spare_ = &list;
       ++queue.spare_count_;
-      return;
+      return after_completion;
     }
   }
   delete &list;
+  return after_completion;
+}
+
+// With mutex_ held: does everything that is encoded now run after the event?
+bool Queue::is_ordered_after(const Event& event) const {
+  if (!event.valid() || event.queue() == this || event.is_signaled()) return true;
+  if (!open_) return false;
+  DeviceQueue* other = event.queue()->device_queue_.get();
+  return std::any_of(open_->waits.begin(), open_->waits.end(), [&](const Stamp& wait) {
+    return wait.queue == other && wait.serial >= event.serial();
+  });
 }
 
 void Queue::add_waits(std::span<const Event> events) {
   for (const Event& event : events) {
-    if (event.queue() == this || event.is_signaled()) continue;
+    if (is_ordered_after(event)) continue;
     if (fault::hit(fault::Point::event)) {
       throw std::runtime_error(std::string("[") + op_ + "] injected failure of an event");
     }
@@ -188,17 +205,13 @@ bool Queue::synchronize(std::optional<sync::Clock::time_point> deadline) {
   {
     std::lock_guard guard(spare_lock_);
     for (Ref<Failure>& failure : unseen_) {
-      if (!first && !failure->seen.load()) first = failure;
+      // Only one thread is told.
+      if (!first && !failure->seen.exchange(true)) first = failure;
     }
+    std::erase_if(unseen_, [](const Ref<Failure>& failure) { return failure->seen.load(); });
   }
-  if (!first) return true;
-  {
-    std::lock_guard guard(spare_lock_);
-    std::erase_if(unseen_, [&](const Ref<Failure>& failure) {
-      return failure == first || failure->seen.load();
-    });
-  }
-  first->raise();
+  if (first) first->raise();
+  return true;
 }
 
 void Queue::cancel() {
@@ -215,6 +228,11 @@ void Queue::set_retaining(bool retain) {
   flush();
   std::lock_guard guard(mutex_);
   retain_ = retain;
+}
+
+void Queue::forget_failures() noexcept {
+  std::lock_guard guard(spare_lock_);
+  unseen_.clear();
 }
 
 void Queue::remember(const Ref<Failure>& failure) noexcept {
@@ -246,8 +264,7 @@ void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes) {
 }
 
 void Queue::wait_for_input(const Event& event) {
-  if (!event.valid() || event.queue() == this || event.is_signaled()) return;
-  // An array that is not among the op's inputs: the op's commands so far go first, on their own.
+  if (is_ordered_after(event)) return;
   throw std::logic_error(std::string("[") + op_ +
                          "] binds an array of another stream that is not one of its inputs");
 }

@@ -46,8 +46,7 @@ class Queue {
     Queue& queue_;
     std::unique_lock<sync::Mutex> lock_;
     bool committed_ = false;
-    size_t commands_, bindings_, edges_, destructors_;
-    Arena::Mark arena_;
+    size_t commands_, bindings_, edges_;
     int64_t work_;
   };
 
@@ -55,8 +54,8 @@ class Queue {
   // `wake`.
   void flush(std::optional<uint64_t> serial = {}, bool wake = true);
   void kick() { device_.kick(*device_queue_); }
-  // Lists that were submitted in the middle of an evaluation and are too small to wake anyone for: the
-  // evaluating thread runs them itself, or wakes a worker when it will not wait for them.
+  // Lists that were submitted in the middle of an evaluation and are too small to wake anyone for:
+  // the evaluating thread runs them itself, or wakes a worker when it will not wait for them.
   void settle_small_lists(bool run_here) {
     if (!has_small_lists_.load(std::memory_order_relaxed)) return;
     has_small_lists_.store(false, std::memory_order_relaxed);
@@ -79,6 +78,8 @@ class Queue {
 
   // A failure nobody may be waiting for. Never throws.
   void remember(const Ref<Failure>& failure) noexcept;
+  // What nobody has seen so far is nobody's business any more: the queue changes hands.
+  void forget_failures() noexcept;
 
   // For Encoder, inside a transaction.
   allocator::Buffer allocate(size_t bytes);
@@ -93,8 +94,9 @@ class Queue {
  private:
   CommandList& open();
   void submit_open(bool wake);
+  bool is_ordered_after(const Event& event) const;
   void add_waits(std::span<const Event> events);
-  static void finish(CommandList& list);
+  static CommandList::AfterCompletion finish(CommandList& list);
   void take_back(Transaction& transaction);
 
   const Stream stream_;

@@ -1,6 +1,7 @@
 #include "exec/runtime.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@ Runtime& Runtime::get() {
 bool Runtime::is_running() { return state.load(std::memory_order_acquire) == State::running; }
 
 Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
+  Failure::emergency();  // made while there is memory
   pthread_atfork(nullptr, nullptr, [] {
     if (state.load() != State::running) return;
     state.store(State::forked);
@@ -78,11 +80,10 @@ Queue& Runtime::acquire(holdfast::Device device) {
 }
 
 void Runtime::give_back(Queue& queue) {
-  try {
-    queue.synchronize();
-  } catch (...) {
-    // An error that nobody waited for ends with its thread; arrays keep theirs.
-  }
+  // Without helping: commands must not run on a thread whose thread_local objects are gone.
+  queue.drain(sync::now() + std::chrono::hours(24 * 365));
+  // An error that nobody waited for ends with its thread; arrays keep theirs.
+  queue.forget_failures();
   std::lock_guard guard(mutex_);
   pool_.push_back(&queue);
 }
@@ -105,6 +106,13 @@ size_t Runtime::queue_count() {
 
 // --- threads ---
 
+namespace {
+
+// The main thread ends in exit(), where the runtime drains for a limited time.
+bool is_main_thread() { return gettid() == getpid(); }
+
+}  // namespace
+
 ThreadStreams& ThreadStreams::get() {
   static thread_local ThreadStreams* mine = nullptr;
   if (!mine) {
@@ -113,7 +121,7 @@ ThreadStreams& ThreadStreams::get() {
         [](void* streams) {
           auto* ending = static_cast<ThreadStreams*>(streams);
           mine = nullptr;
-          ending->give_back();
+          if (!is_main_thread()) ending->give_back();
           delete ending;
         },
         mine);

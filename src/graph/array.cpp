@@ -25,10 +25,19 @@ array::Data::~Data() {
   d ? owned->release_owner_with(std::move(d)) : owned->release_owner();
 }
 
+namespace {
+
+// Owns the buffer from the first moment: it is not lost when there is no memory for the rest.
+std::shared_ptr<array::Data> make_data(allocator::Buffer buffer, Deleter deleter = {}) {
+  return std::make_shared<array::Data>(array::Data(buffer, std::move(deleter)));
+}
+
+}  // namespace
+
 detail::Node* array::allocate_leaf(Shape shape, Dtype dtype) {
   auto node = std::make_unique<Node>(std::move(shape), dtype);
   detail::set_row_contiguous(*node);
-  node->data = std::make_shared<Data>(allocator::Buffer(
+  node->data = make_data(allocator::Buffer(
       exec::Allocator::get().allocate_for_host(node->size * dtype.size(), "array")));
   node->status.store(Node::available, std::memory_order_release);
   return node.release();
@@ -140,7 +149,7 @@ array array::unsafe_weak_copy(const array& other) {
   // Shares the memory, but not the count that decides donation.
   exec::Buffer* buffer = exec::buffer_of(other.buffer());
   buffer->retain_owner();
-  node->data = std::make_shared<Data>(allocator::Buffer(buffer));
+  node->data = make_data(allocator::Buffer(buffer));
   node->event = other.event();
   node->status.store(static_cast<uint8_t>(other.status()), std::memory_order_release);
   return array(node.release());
@@ -282,7 +291,8 @@ void array::detach() {
 }
 
 bool array::is_donatable() const {
-  return detail::is_donatable_by(*this, 1, EncoderScope::current());
+  return EncoderScope::allows_donation() &&
+         detail::is_donatable_by(*this, 1, EncoderScope::current());
 }
 
 // --- data ---
@@ -296,7 +306,7 @@ int64_t array::offset() const { return node_->offset; }
 const std::shared_ptr<array::Data>& array::data_shared_ptr() const { return node_->data; }
 
 void array::set_data(allocator::Buffer buffer, Deleter d) {
-  node_->data = std::make_shared<Data>(buffer, std::move(d));
+  node_->data = make_data(buffer, std::move(d));
   detail::set_row_contiguous(*node_);
 }
 
@@ -307,7 +317,7 @@ void array::set_data(allocator::Buffer buffer, size_t data_size, Strides strides
 
 void array::set_data(allocator::Buffer buffer, size_t data_size, Strides strides, Flags flags,
                      int64_t offset, Deleter d) {
-  node_->data = std::make_shared<Data>(buffer, std::move(d));
+  node_->data = make_data(buffer, std::move(d));
   node_->data_size = data_size;
   node_->strides = std::move(strides);
   node_->flags = flags;

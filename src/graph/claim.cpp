@@ -38,8 +38,10 @@ Claim try_claim(Node& node) {
   return Claim::mine;
 }
 
-void give_up_claim(Node& node, Node::State state) {
+void give_up_claim(Node& node, Node::State state, SiblingGroup* siblings) {
   node.status.store(state);
+  // Last: from now on another thread may claim them, this node too.
+  if (siblings) siblings->status.store(state);
   Waiting& w = waiting();
   if (w.threads.load() == 0) return;
   std::lock_guard guard(w.mutex);

@@ -16,8 +16,9 @@ enum class Claim {
 
 // For a node with siblings the claim covers all of them.
 Claim try_claim(Node& node);
-// Gives the claim up; `state` is evaluated, or unscheduled when encoding failed.
-void give_up_claim(Node& node, Node::State state);
+// Gives the claim up; `state` is evaluated, or unscheduled when encoding failed. `siblings`, when
+// given, ends the claim of all of them: the caller has given up its claims of the others before.
+void give_up_claim(Node& node, Node::State state, SiblingGroup* siblings = nullptr);
 // Waits until nobody has the node claimed.
 void wait_for_claim(Node& node);
 

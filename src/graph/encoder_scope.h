@@ -7,7 +7,9 @@ namespace holdfast {
 
 class EncoderScope {
  public:
-  explicit EncoderScope(exec::Queue& queue) : encoder(queue), outer_(innermost_) {
+  // With `keeps_graph` the op's inputs stay reachable through its outputs: none is donated.
+  explicit EncoderScope(exec::Queue& queue, bool keeps_graph = false)
+      : encoder(queue), keeps_graph_(keeps_graph), outer_(innermost_) {
     innermost_ = this;
   }
   ~EncoderScope() { innermost_ = outer_; }
@@ -17,9 +19,11 @@ class EncoderScope {
   Encoder encoder;
   // The queue that this thread encodes for; null outside.
   static exec::Queue* current() { return innermost_ ? &innermost_->encoder.queue() : nullptr; }
+  static bool allows_donation() { return !innermost_ || !innermost_->keeps_graph_; }
 
  private:
   friend class Encoder;
+  bool keeps_graph_;
   EncoderScope* outer_;
   static thread_local EncoderScope* innermost_;
 };

@@ -1,6 +1,7 @@
 // Evaluation: orders the graph, forms fused groups, claims, encodes, submits.
 #include <holdfast/transforms.h>
 
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -37,6 +38,9 @@ class Evaluator {
       for (const array& output : outputs) order(output);
       for (array& node : tape_) process(std::move(node));
       encode_group();
+    } catch (const std::bad_alloc&) {
+      abandon();
+      throw OutOfMemory("[eval] the host has no memory left to order the graph");
     } catch (...) {
       abandon();
       throw;
@@ -70,6 +74,7 @@ class Evaluator {
       if (Node* child = next_child(frame)) {
         stack_.push_back({array(child), 0});
       } else {
+        if (frame.is_claimed) claimed_elsewhere_.push_back(frame.node.node());
         tape_.push_back(std::move(frame.node));
         stack_.pop_back();
       }
@@ -79,14 +84,17 @@ class Evaluator {
   struct Frame {
     array node;
     size_t next;
+    bool is_claimed = false;  // by another thread: its inputs were not looked at
   };
 
   // An input that has to be evaluated first, with a reference. A node that another thread claimed
-  // has its inputs encoded already.
+  // has its inputs encoded already, or will have when that thread is done with it.
   Node* next_child(Frame& frame) {
     Node& node = *frame.node.node();
     std::lock_guard guard(node.lock);
-    if (node.status.load(std::memory_order_relaxed) != Node::unscheduled) return nullptr;
+    uint8_t status = node.status.load(std::memory_order_relaxed);
+    frame.is_claimed = status == Node::claimed;
+    if (status != Node::unscheduled) return nullptr;
     while (frame.next < node.inputs.size()) {
       Node* input = node.inputs[frame.next++].node();
       if (!is_pending(*input) || !visited_.insert(input)) continue;
@@ -98,8 +106,21 @@ class Evaluator {
 
   // --- encoding ---
 
+  // The thread that had the node claimed when we ordered the graph may have failed, and left inputs
+  // unscheduled that are not on our tape.
+  void process_claimed_elsewhere(const array& node) {
+    encode_group();  // never wait while holding a claim
+    detail::wait_for_claim(*node.node());
+    Evaluator fresh;
+    fresh.run({node}, false);
+  }
+
   void process(array node) {
     Node& n = *node.node();
+    if (!claimed_elsewhere_.empty() && std::erase(claimed_elsewhere_, &n) > 0) {
+      process_claimed_elsewhere(node);
+      return;
+    }
     while (true) {
       Claim claim = detail::try_claim(n);
       if (claim == Claim::done) return;
@@ -115,9 +136,10 @@ class Evaluator {
       }
       joined = joins_group(node);
     } catch (...) {
-      if (n.siblings) n.siblings->status.store(Node::unscheduled);
-      detail::give_up_claim(n, Node::unscheduled);
-      throw;
+      Ref<detail::SiblingGroup> siblings = n.siblings;
+      std::shared_ptr<Primitive> primitive = n.primitive;
+      detail::give_up_claim(n, Node::unscheduled, siblings.get());
+      rethrow_with_op(primitive ? primitive->name() : "eval");
     }
     if (!joined) encode_single(std::move(node));
   }
@@ -217,11 +239,12 @@ class Evaluator {
     } else {
       outputs_.push_back(node);
     }
+    bool keep = keep_graph_ || (n.tracer && detail::in_tracing());
     Event event;
     {
       exec::Queue::Transaction transaction(queue, literal_name(primitive), primitive.label(),
                                            waits_);
-      EncoderScope scope(queue);
+      EncoderScope scope(queue, keep);
       if (primitive.device() == Device::gpu) {
         primitive.eval_gpu(n.inputs, outputs_);
       } else {
@@ -236,7 +259,6 @@ class Evaluator {
       }
       event = transaction.commit();
     }
-    bool keep = keep_graph_ || (n.tracer && detail::in_tracing());
     if (n.siblings) n.siblings->status.store(Node::evaluated);
     for (array& output : outputs_) {
       Node& out = *output.node();
@@ -247,7 +269,8 @@ class Evaluator {
       for (array& output : outputs_) detail::drop_graph(*output.node());
     }
     outputs_.clear();
-    queue.settle_small_lists(will_wait_);
+    // Not while claims are held: commands and deleters would run under them.
+    if (group_.empty()) queue.settle_small_lists(will_wait_);
   }
 
   // An op that encoded nothing shares an input's data, and is there when that is.
@@ -261,13 +284,13 @@ class Evaluator {
 
   void undo(array& node) {
     Node& n = *node.node();
+    Ref<detail::SiblingGroup> siblings = n.siblings;
     for (array& output : outputs_) {
       output.node()->data.reset();
       if (output.node() != &n) detail::give_up_claim(*output.node(), Node::unscheduled);
     }
     outputs_.clear();
-    if (n.siblings) n.siblings->status.store(Node::unscheduled);
-    detail::give_up_claim(n, Node::unscheduled);
+    detail::give_up_claim(n, Node::unscheduled, siblings.get());
   }
 
   // Memory is short: let all work end, empty the cache, and encode the same nodes once more.
@@ -297,11 +320,13 @@ class Evaluator {
     visited_.clear();
     touched_.clear();
     outputs_.clear();
+    claimed_elsewhere_.clear();
   }
 
   exec::Runtime* runtime_ = &exec::Runtime::get();
   std::vector<Frame> stack_;
   std::vector<array> tape_;
+  std::vector<const Node*> claimed_elsewhere_;
   VisitedSet visited_;
   std::vector<exec::Queue*> touched_;
   std::vector<Event> waits_;

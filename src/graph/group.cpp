@@ -117,7 +117,12 @@ uint32_t Group::donatable_inputs(exec::Queue& queue) const {
 
 void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_graph) {
   choose_outputs(keep_graph);
-  uint32_t donatable = keep_graph ? 0 : donatable_inputs(queue);
+  // Who keeps a node keeps its inputs.
+  bool keeps_inputs = keep_graph;
+  if (detail::in_tracing()) {
+    for (const array& node : nodes_) keeps_inputs |= node.node()->tracer;
+  }
+  uint32_t donatable = keeps_inputs ? 0 : donatable_inputs(queue);
   Primitive& last = last_primitive();
   Event event;
   {

@@ -118,38 +118,40 @@ class CpuDevice final : public Device, private TaskRunner {
             std::optional<sync::Clock::time_point> deadline) override {
     auto& queue = static_cast<CpuQueue&>(device_queue);
     std::unique_lock lock(mutex_);
+    bool has_slept = false;
     while (queue.completed.load(std::memory_order_acquire) < serial) {
       CpuQueue* runnable = find_ready(queue, 0);
-      if (runnable && !deadline) {
+      if (runnable && deadline) wake_worker();
+      if (runnable && (!deadline || workers_.empty())) {
         run_first(*runnable, lock);
         continue;
       }
-      if (runnable) wake_worker();
       ++queue.waiters;
-      bool in_time = true;
       if (deadline) {
         bool woken = false;
-        in_time =
-            queue.changed.wait_until(lock, *deadline, [&] { return std::exchange(woken, true); });
+        queue.changed.wait_until(lock, *deadline, [&] { return std::exchange(woken, true); });
       } else {
         queue.changed.wait(lock);
       }
       --queue.waiters;
-      if (!in_time || (deadline && sync::now() >= *deadline)) {
-        return queue.completed.load(std::memory_order_acquire) >= serial;
-      }
+      has_slept = true;
+      if (deadline && sync::now() >= *deadline) break;
     }
-    return true;
+    // We may have been told, in place of a worker, that there is more to run.
+    if (has_slept && queue.state == CpuQueue::State::ready) announce(queue, true);
+    return queue.completed.load(std::memory_order_acquire) >= serial;
   }
 
   void shut_down(std::chrono::nanoseconds limit) noexcept override {
     auto deadline = sync::now() + limit;
     std::unique_lock lock(mutex_);
     while (unfinished_ > 0 && sync::now() < deadline) {
-      if (ready_.first) {
+      if (ready_.first) wake_worker();
+      if (ready_.first && workers_.empty()) {
         run_first(*ready_.first, lock);
       } else {
-        drained_.wait_until(lock, deadline, [&] { return unfinished_ == 0 || ready_.first; });
+        // Not run here: a command may not end.
+        drained_.wait_until(lock, deadline, [&] { return unfinished_ == 0; });
       }
     }
     stopping_ = true;
@@ -218,7 +220,7 @@ class CpuDevice final : public Device, private TaskRunner {
     lock.unlock();
     execute(*list, *this);
     queue.executed.store(serial, std::memory_order_release);
-    list->finish(*list);
+    CommandList::AfterCompletion after_completion = list->finish(*list);
     lock.lock();
     queue.completed.store(serial, std::memory_order_release);
     if (--unfinished_ == 0) drained_.notify_all();
@@ -229,6 +231,11 @@ class CpuDevice final : public Device, private TaskRunner {
       wake_worker();
     }
     unblock();
+    if (after_completion) {
+      lock.unlock();
+      after_completion();
+      lock.lock();
+    }
   }
 
   // A list completed: whoever waited for it may be ready.
@@ -248,16 +255,21 @@ class CpuDevice final : public Device, private TaskRunner {
 
   // With the mutex held. Without a worker the work is done by whoever waits for it.
   void wake_worker() noexcept {
-    if (idle_workers_ > 0) {
+    if (idle_workers_ > woken_workers_) {
+      ++woken_workers_;
       work_.notify_one();
       return;
     }
     if (static_cast<int>(workers_.size()) >= threads_ || stopping_) return;
     try {
-      if (fault::hit(fault::Point::thread_start)) return;
-      workers_.emplace_back("holdfast-" + std::to_string(workers_.size()), [this] { work(); });
+      if (!fault::hit(fault::Point::thread_start)) {
+        workers_.emplace_back("holdfast-" + std::to_string(workers_.size()), [this] { work(); });
+        return;
+      }
     } catch (...) {
     }
+    // Those who wait for a queue that is blocked look again whom they can help.
+    for (CpuQueue* queue = blocked_.first; queue; queue = queue->next) queue->changed.notify_all();
   }
 
   void work() {
@@ -271,6 +283,7 @@ class CpuDevice final : public Device, private TaskRunner {
         ++idle_workers_;
         work_.wait(lock);
         --idle_workers_;
+        if (woken_workers_ > 0) --woken_workers_;
       }
     }
   }
@@ -347,8 +360,9 @@ class CpuDevice final : public Device, private TaskRunner {
   QueueList ready_, blocked_;
   Job* jobs_ = nullptr;
   std::vector<sync::Thread> workers_;
-  int idle_workers_ = 0;
-  int unfinished_ = 0;  // lists submitted and not completed
+  int idle_workers_ = 0;   // asleep, or woken and not yet running
+  int woken_workers_ = 0;  // of those: told to run
+  int unfinished_ = 0;     // lists submitted and not completed
   bool stopping_ = false;
 };
 
