@@ -5,7 +5,7 @@
 
 namespace holdfast {
 
-// Memory held by arrays and by work in flight.
+// Memory held by arrays, and by work in flight that nobody else may reuse yet.
 size_t get_active_memory();
 // The largest active memory since the start or the last reset.
 size_t get_peak_memory();

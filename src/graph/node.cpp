@@ -4,61 +4,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/fault.h"
+#include "base/block_pool.h"
 #include "devices/memory.h"
 #include "exec/queue.h"
 
 namespace holdfast::detail {
 
-// --- memory of nodes ---
+void* Node::operator new(size_t) { return BlockPool<sizeof(Node)>::take(); }
 
-namespace {
-
-// Nodes come and go by the ten thousand: each thread keeps some. Test builds leave them to the
-// heap, which the sanitizers watch.
-constexpr int kept_nodes = HOLDFAST_CHECKS ? 0 : 16384;
-
-struct NodeMemory {
-  NodeMemory* next;
-};
-thread_local NodeMemory* free_nodes = nullptr;
-thread_local int free_node_count = 0;
-thread_local bool registered = false;
-
-void free_kept_nodes(void*) {
-  while (free_nodes) {
-    NodeMemory* memory = free_nodes;
-    free_nodes = memory->next;
-    ::operator delete(memory);
-  }
-  free_node_count = kept_nodes;  // what is freed later on this thread goes to the heap
-}
-
-}  // namespace
-
-void* Node::operator new(size_t size) {
-  if (NodeMemory* memory = free_nodes) {
-    free_nodes = memory->next;
-    --free_node_count;
-    return memory;
-  }
-  return ::operator new(size);
-}
-
-void Node::operator delete(void* memory) noexcept {
-  if (free_node_count >= kept_nodes) {
-    ::operator delete(memory);
-    return;
-  }
-  if (!registered) {
-    registered = true;
-    sync::at_thread_exit(&free_kept_nodes, nullptr);
-  }
-  auto* kept = static_cast<NodeMemory*>(memory);
-  kept->next = free_nodes;
-  free_nodes = kept;
-  ++free_node_count;
-}
+void Node::operator delete(void* memory) noexcept { BlockPool<sizeof(Node)>::give(memory); }
 
 // --- life ---
 

@@ -99,7 +99,7 @@ void check_not_negative(const char* op, int n, int m) {
 }
 
 // Compares row + k with column, for each place of an n by m matrix.
-using Comparison = array (*)(const array&, const array&, StreamOrDevice);
+using Comparison = array (*)(array, array, StreamOrDevice);
 array compare_places(Comparison compare, int n, int m, int k, StreamOrDevice s) {
   double first = k;
   array rows = expand_dims(arange(first, first + n, 1.0, int64, s), 1, s);

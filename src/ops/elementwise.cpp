@@ -72,32 +72,34 @@ DtypePair dtypes_of(ElementwiseOp op, Dtype input) {
   return dtypes;
 }
 
-array unary(ElementwiseOp op, const array& a, StreamOrDevice s) {
+array unary(ElementwiseOp op, array a, StreamOrDevice s) {
   DtypePair dtypes = dtypes_of(op, a.dtype());
-  return make_node<Elementwise>(a.shape(), dtypes.result, inputs_of(astype(a, dtypes.operand, s)),
-                                s, op);
+  Shape shape = a.shape();
+  return make_node<Elementwise>(std::move(shape), dtypes.result,
+                                inputs_of(astype(std::move(a), dtypes.operand, s)), s, op);
 }
 
-array binary(ElementwiseOp op, const array& a, const array& b, StreamOrDevice s) {
+array binary(ElementwiseOp op, array a, array b, StreamOrDevice s) {
   DtypePair dtypes = dtypes_of(op, promote_types(a.dtype(), b.dtype()));
   Shape shape = broadcast_shapes_for(elementwise_row(op).function, a.shape(), b.shape());
   if (a.shape() != b.shape()) checked_size(elementwise_row(op).function, shape, dtypes.result);
   return make_node<Elementwise>(
       std::move(shape), dtypes.result,
-      inputs_of(astype(a, dtypes.operand, s), astype(b, dtypes.operand, s)), s, op);
+      inputs_of(astype(std::move(a), dtypes.operand, s), astype(std::move(b), dtypes.operand, s)),
+      s, op);
 }
 
-array ternary(ElementwiseOp op, const array& condition, const array& x, const array& y,
-              StreamOrDevice s) {
+array ternary(ElementwiseOp op, array condition, array x, array y, StreamOrDevice s) {
   const char* function = elementwise_row(op).function;
   DtypePair dtypes = dtypes_of(op, promote_types(x.dtype(), y.dtype()));
   Shape shape = broadcast_shapes_for(function, condition.shape(),
                                      broadcast_shapes_for(function, x.shape(), y.shape()));
   checked_size(function, shape, dtypes.result);
-  return make_node<Elementwise>(std::move(shape), dtypes.result,
-                                inputs_of(astype(condition, bool_, s), astype(x, dtypes.operand, s),
-                                          astype(y, dtypes.operand, s)),
-                                s, op);
+  return make_node<Elementwise>(
+      std::move(shape), dtypes.result,
+      inputs_of(astype(std::move(condition), bool_, s), astype(std::move(x), dtypes.operand, s),
+                astype(std::move(y), dtypes.operand, s)),
+      s, op);
 }
 
 }  // namespace
@@ -150,15 +152,17 @@ void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,
 
 // --- functions ---
 
-#define UNARY(function, Primitive, ...) \
-  array function(const array& a, StreamOrDevice s) { return unary(ElementwiseOp::Primitive, a, s); }
-#define BINARY(function, Primitive, ...)                             \
-  array function(const array& a, const array& b, StreamOrDevice s) { \
-    return binary(ElementwiseOp::Primitive, a, b, s);                \
+#define UNARY(function, Primitive, ...)                      \
+  array function(array a, StreamOrDevice s) {                \
+    return unary(ElementwiseOp::Primitive, std::move(a), s); \
   }
-#define TERNARY(function, Primitive, ...)                                                    \
-  array function(const array& condition, const array& x, const array& y, StreamOrDevice s) { \
-    return ternary(ElementwiseOp::Primitive, condition, x, y, s);                            \
+#define BINARY(function, Primitive, ...)                                    \
+  array function(array a, array b, StreamOrDevice s) {                      \
+    return binary(ElementwiseOp::Primitive, std::move(a), std::move(b), s); \
+  }
+#define TERNARY(function, Primitive, ...)                                                          \
+  array function(array condition, array x, array y, StreamOrDevice s) {                            \
+    return ternary(ElementwiseOp::Primitive, std::move(condition), std::move(x), std::move(y), s); \
   }
 #include <holdfast/elementwise.def>
 

@@ -15,6 +15,7 @@
 #include <holdfast/ops.h>
 #include <holdfast/utils.h>
 
+#include "base/block_pool.h"
 #include "graph/op.h"
 #include "kernels/cpu/layout.h"
 
@@ -80,8 +81,10 @@ std::vector<array> inputs_of(Arrays&&... arrays) {
 template <typename T, typename... Args>
 array make_node(Shape shape, Dtype dtype, std::vector<array> inputs, StreamOrDevice s,
                 Args&&... args) {
-  return array(std::move(shape), dtype,
-               std::make_shared<T>(to_stream(s), std::forward<Args>(args)...), std::move(inputs));
+  return array(
+      std::move(shape), dtype,
+      std::allocate_shared<T>(PoolAllocator<T>(), to_stream(s), std::forward<Args>(args)...),
+      std::move(inputs));
 }
 
 // Gives `out` (same dtype and number of elements) memory of its own, and encodes the copy of `in`'s

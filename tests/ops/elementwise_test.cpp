@@ -57,14 +57,14 @@ using BinaryReference = W (*)(W, W);
 
 struct UnaryRow {
   ElementwiseOp op;
-  array (*function)(const array&, StreamOrDevice);
+  array (*function)(array, StreamOrDevice);
   UnaryReference<WideInt> integers;
   UnaryReference<double> reals;
   UnaryReference<WideComplex> complexes;
 };
 struct BinaryRow {
   ElementwiseOp op;
-  array (*function)(const array&, const array&, StreamOrDevice);
+  array (*function)(array, array, StreamOrDevice);
   BinaryReference<WideInt> integers;
   BinaryReference<double> reals;
   BinaryReference<WideComplex> complexes;

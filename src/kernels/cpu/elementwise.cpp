@@ -126,6 +126,8 @@ BlockKernel elementwise_kernel(ElementwiseOp op, Lane lane) {
   return kernels_of(lane)[static_cast<size_t>(op)];
 }
 
+BlockKernel divide_by_scalar_kernel() { HOLDFAST_CALL_TARGET(float_divide_by_scalar); }
+
 Lane elementwise_result_lane(ElementwiseOp op, Lane lane) {
   switch (row(op).rule) {
     case Rule::predicate:

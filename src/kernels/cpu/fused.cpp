@@ -359,6 +359,7 @@ class Planner {
                 : value;
       }
       choose_kernels(from, step);
+      if (divides_by_scalar(from, program)) step.kernel = divide_by_scalar_kernel();
       if (from.output) {
         step.output = from.output->data<char>();
         step.item_size = static_cast<uint8_t>(from.output->itemsize());
@@ -423,6 +424,12 @@ class Planner {
     // Half types to float32 need nothing: the value is exact.
     if (operand != result) step.convert = lane_convert_kernel(operand, result);
     step.round = round_kernel(from.dtype);
+  }
+
+  static bool divides_by_scalar(const FusedStep& step, const Program& program) {
+    return step.op == static_cast<int16_t>(ElementwiseOp::Divide) &&
+           lane_of(step.operand_dtype) == Lane::f32 && step.values[1] < FusedStep::result &&
+           program.inputs[step.values[1]].kind == Input::Kind::scalar;
   }
 
   // Large outputs are made in a slot and written past the cache.

@@ -10,6 +10,7 @@
   const BlockKernel* narrow_integer_kernels(Lane lane);         \
   const BlockKernel* wide_integer_kernels(Lane lane);           \
   const BlockKernel* float_kernels();                           \
+  BlockKernel float_divide_by_scalar();                         \
   const BlockKernel* double_kernels();                          \
   const BlockKernel* complex_kernels();                         \
   ConvertKernel lane_converter(Lane from, Lane to);             \

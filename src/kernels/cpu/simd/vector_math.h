@@ -297,7 +297,9 @@ HOLDFAST_INLINE FloatVector error_function(FloatVector x) {
         _mm512_maskz_permutexvar_ps(0xffff, interval, _mm512_load_ps(erf_coefficients[k]));
     g = multiply_add(g, (FloatVector)f, (FloatVector)coefficients);
   }
-  return copy_sign(smaller_or_nan(broadcast(1.0f), magnitude * g), x);
+  // The result is positive: its sign bit is free for the sign of x.
+  FloatVector result = smaller_or_nan(broadcast(1.0f), magnitude * g);
+  return (FloatVector)(bits(result) | (bits(x) & bits(broadcast(-0.0f))));
 }
 HOLDFAST_INLINE DoubleVector error_function(DoubleVector x) { return library_erf(x); }
 #else
