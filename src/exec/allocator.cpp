@@ -126,15 +126,15 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
 // Shrinks the cache so that `bytes` more fit the limit. With mutex_ held.
 bool Allocator::make_room(size_t bytes) {
   size_t limit = memory_limit_.load(std::memory_order_relaxed);
-  if (active_.load() + bytes > limit) harvest();
-  if (active_.load() + bytes > limit) return false;
-  if (active_.load() + cached_.load() + bytes <= limit) return true;
-  cache_.drain([&](Storage*) { return active_.load() + cached_.load() + bytes > limit; },
+  auto fits = [&] { return active_.load() + cached_.load() + bytes <= limit; };
+  if (fits()) return true;
+  harvest();
+  cache_.drain([&](Storage*) { return !fits(); },
                [&](Storage* storage) {
                  cached_.fetch_sub(storage->capacity);
                  to_system(storage);
                });
-  return true;
+  return fits();
 }
 
 // Moves what the queues no longer use from their bins to the cache. With mutex_ held.
@@ -153,7 +153,7 @@ void Allocator::harvest() noexcept {
       Storage* storage = idle;
       idle = idle->next;
       storage->next = nullptr;
-      active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+      cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
       to_cache_or_system(storage);
     }
   }
@@ -183,13 +183,18 @@ void Allocator::to_cache_or_system(Storage* storage) noexcept {
   to_system(storage);
 }
 
+void Allocator::to_bin(Storage* storage, DeviceQueue* user) noexcept {
+  active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  cached_.fetch_add(storage->capacity, std::memory_order_relaxed);
+  Bin* bin = bin_of(user);
+  std::lock_guard guard(bin->lock);
+  bin->classes.push(storage);
+}
+
 void Allocator::give_back(Storage* storage) noexcept {
   if (DeviceQueue* user = storage->only_user()) {
-    if (Bin* bin = bin_of(user)) {
-      std::lock_guard guard(bin->lock);
-      bin->classes.push(storage);
-      return;
-    }
+    to_bin(storage, user);
+    return;
   }
   // Idle; or several queues use it, which cannot be: their lists hold the buffer.
   std::lock_guard guard(mutex_);
@@ -262,6 +267,10 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
       std::lock_guard bin_guard(bin.lock);
       storage = bin.classes.take(bytes, [&](Storage* s) { return s->is_idle(queue); });
     }
+    if (storage) {
+      cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+      add_active(storage->capacity);
+    }
     if (!storage) storage = from_cache(bytes);
     if (!storage && active_.load() + cached_.load() + bytes > memory_limit_.load()) {
       harvest();
@@ -271,8 +280,7 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
     try {
       buffer = new_buffer(storage, bytes, op, label);
     } catch (...) {
-      std::lock_guard bin_guard(bin.lock);
-      bin.classes.push(storage);
+      to_bin(storage, queue);
       throw;
     }
   }

@@ -1,9 +1,9 @@
 // Allocator: storage by size class, a cache with a limit, the memory limit, and the counters.
 //
 // Who gets what: `allocate_for_host` hands out storage whose last use has been executed;
-// `take_for_queue` may hand out storage that the queue's own commands still use. Storage dropped
-// while one queue still uses it waits in that queue's bin (still counted as active) and goes to the
-// cache when harvested.
+// `allocate_for_queue` may hand out storage that the queue's own commands still use. Storage
+// dropped while one queue still uses it waits in that queue's bin. A bin is part of the cache: for
+// its queue at once, for everybody when the commands have been executed (`harvest`).
 #pragma once
 
 #include <cstddef>
@@ -84,6 +84,7 @@ class Allocator {
   Storage* from_cache(size_t bytes);
   // Takes a storage that nobody owns any more: to its queue's bin, the cache or the system.
   void give_back(Storage* storage) noexcept;
+  void to_bin(Storage* storage, DeviceQueue* user) noexcept;
   void to_cache_or_system(Storage* storage) noexcept;
   void to_system(Storage* storage) noexcept;
   void harvest() noexcept;

@@ -55,12 +55,7 @@ void Buffer::release_owner() noexcept {
       environment::settings().recycle) {
     // Only lists use it. If they are of one queue, that queue may reuse the bytes from now on.
     if (DeviceQueue* user = storage_->only_user()) {
-      if (Bin* bin = bin_of(user)) {
-        Storage* moved = storage_;
-        storage_ = nullptr;
-        std::lock_guard guard(bin->lock);
-        bin->classes.push(moved);
-      }
+      Allocator::get().to_bin(std::exchange(storage_, nullptr), user);
     }
   }
   release_from_list();
