@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "faults/failing_new.h"
 #include "faults/workloads.h"
+#include "support/child.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
 #include "support/threads.h"
@@ -220,6 +221,31 @@ TEST_CASE("operator new fails at the k-th call while a command is committed and 
       if (!failed) break;
     }
   }
+}
+
+// The first failure of the process, when there is no memory for its message.
+TEST_CASE("child: no memory to say why") {
+  if (!is_child("child: no memory to say why")) return;
+  Stream s = default_stream(Device::cpu);
+  array failed = with_callback(
+      counting(1),
+      [] {
+        failing_new::arm(1, /*persistent=*/true);
+        throw std::bad_alloc();
+      },
+      s);
+  array next = with_callback(counting(1), [] { failing_new::disarm(); }, s);
+  async_eval(failed, next);
+  CHECK(eventually([&] { return next.is_available(); }));  // run by the one worker, not here
+  CHECK_THROWS_WITH_AS(failed.wait(),
+                       "[holdfast] a command failed, and there was no memory to say why",
+                       ExecutionError);
+  next.wait();
+}
+
+TEST_CASE("a failure that there is no memory to describe is still an error") {
+  ChildResult child = run_child("child: no memory to say why", {"HOLDFAST_THREADS=1"});
+  CHECK_MESSAGE(child.exit_code == 0, child.output);
 }
 
 #endif

@@ -106,14 +106,14 @@ TEST_CASE("storage that two queues use is given to neither") {
     array c = affine(a, 1, 0, s);
     array d = affine(b, 1, 0, other);
     async_eval(c, d);
+    array input = counting(1);
     CHECK(c.data<void>() != address);
     CHECK(d.data<void>() != address);
     gate.open();
     other_gate.open();
     CHECK(values(c)[100] == 101);
     CHECK(values(d)[100] == 102);
-    // When both are done it is anybody's.
-    array input = counting(1);
+    // When both are done it is anybody's, and nobody has to look for it.
     Stream third = new_stream(Device::cpu);
     array e = make_op("Fills", third, {input}, {count},
                       [](Encoder& encoder, const auto&, std::vector<array>& out) {

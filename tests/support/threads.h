@@ -13,6 +13,12 @@
 #if __has_feature(thread_sanitizer)
 #define HOLDFAST_TEST_TSAN 1
 #endif
+#if __has_feature(address_sanitizer)
+#define HOLDFAST_TEST_ASAN 1
+#endif
+#endif
+#ifndef HOLDFAST_TEST_ASAN
+#define HOLDFAST_TEST_ASAN 0
 #endif
 #ifndef HOLDFAST_TEST_TSAN
 #define HOLDFAST_TEST_TSAN 0

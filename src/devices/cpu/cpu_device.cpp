@@ -160,7 +160,8 @@ class CpuDevice final : public Device, private TaskRunner {
     lock.unlock();
     // A command that does not end is not waited for: the process ends around it.
     if (!drained) {
-      new std::vector<sync::Thread>(std::move(workers_));
+      [[maybe_unused]] static std::vector<sync::Thread>* left_running;
+      left_running = new std::vector<sync::Thread>(std::move(workers_));
       return;
     }
     for (sync::Thread& worker : workers_) worker.join();
