@@ -345,6 +345,11 @@ void with_evaluator(Use use) {
   static thread_local std::unique_ptr<Evaluator> kept;
   static thread_local bool busy = false;
   exec::Runtime::get();  // throws after a fork
+  if (EncoderScope::current()) {
+    throw std::logic_error(
+        "[eval] called while a primitive is being encoded, which holds its stream; evaluate its inputs "
+        "by passing them as inputs");
+  }
   if (busy) {
     Evaluator nested;
     use(nested);

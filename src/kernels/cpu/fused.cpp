@@ -81,7 +81,12 @@ char* scratch(size_t bytes) {
   struct Memory {
     char* bytes = nullptr;
     size_t size = 0;
-    ~Memory() { std::free(bytes); }
+    // Destructors that run later on this thread may evaluate: they start afresh.
+    ~Memory() {
+      std::free(bytes);
+      bytes = nullptr;
+      size = 0;
+    }
   };
   static thread_local Memory memory;
   if (memory.size < bytes) {
