@@ -12,14 +12,7 @@
 #include <immintrin.h>
 #endif
 
-// Before a loop whose iterations do not depend on each other.
-#if defined(__clang__)
-#define HOLDFAST_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-// Some loops have no vector form, and none has without optimisation.
-#pragma clang diagnostic ignored "-Wpass-failed"
-#else
-#define HOLDFAST_INDEPENDENT _Pragma("GCC ivdep")
-#endif
+#include "kernels/cpu/simd/vectorise.h"
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
 

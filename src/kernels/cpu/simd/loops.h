@@ -19,20 +19,13 @@
 
 #include "kernels/cpu/complex_math.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/simd/vectorise.h"
 
 #ifndef HOLDFAST_SIMD_TARGET
 #error "compile the files in simd/ with HOLDFAST_SIMD_TARGET defined as baseline, avx2 or avx512"
 #endif
 
 #define HOLDFAST_INLINE static inline __attribute__((always_inline))
-// Before a loop whose iterations touch different elements: `out` may equal an input, nothing else.
-#if defined(__clang__)
-#define HOLDFAST_VECTORISE _Pragma("clang loop vectorize(assume_safety)")
-// Some loops have no vector form (64-bit division), and none has without optimisation.
-#pragma clang diagnostic ignored "-Wpass-failed"
-#else
-#define HOLDFAST_VECTORISE _Pragma("GCC ivdep")
-#endif
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
 

@@ -36,7 +36,7 @@ void threefry(uint32_t key0, uint32_t key1, uint32_t counter0, uint32_t counter1
       x[l] = counter0 + static_cast<uint32_t>(i + l);
       y[l] = counter1 + static_cast<uint32_t>(i + l);
     }
-    HOLDFAST_INDEPENDENT
+    HOLDFAST_VECTORISE
     for (int64_t l = 0; l < step; ++l) {
       uint32_t a = x[l], b = y[l];
       threefry_block(key, a, b);

@@ -81,7 +81,7 @@ struct ArgExtreme {
 
   template <typename Lane>
   static inline void improve(const C* row, int64_t width, Lane r, C* value, Lane* at) {
-    HOLDFAST_INDEPENDENT
+    HOLDFAST_VECTORISE
     for (int64_t i = 0; i < width; ++i) {
       C candidate = row[i], current = value[i];
       bool better;

@@ -68,7 +68,7 @@ struct Extreme {
     }
     for (int r = 0; r < row_count; ++r) {
       const C* row = rows[r];
-      HOLDFAST_INDEPENDENT
+      HOLDFAST_VECTORISE
       for (int64_t i = 0; i < count; ++i) states[i] = pick(row[i], states[i]);
     }
   }
@@ -110,7 +110,7 @@ struct Truth {
   static inline void columns(State* states, const T* const* rows, int row_count, int64_t count) {
     for (int r = 0; r < row_count; ++r) {
       const T* row = rows[r];
-      HOLDFAST_INDEPENDENT
+      HOLDFAST_VECTORISE
       for (int64_t i = 0; i < count; ++i) {
         auto value = static_cast<uint8_t>(is_true(row[i]));
         states[i] = is_all ? states[i] & value : states[i] | value;

@@ -60,6 +60,12 @@ struct ReduceLoops {
 
   static void wide_columns(const Element* input, int64_t rows, int64_t stride, int64_t columns,
                            State* states) {
+    if constexpr (requires(const Compute* rows_begin) {
+                    P::many_rows(states, rows_begin, rows, stride, columns);
+                  } && !converts) {
+      P::many_rows(states, input, rows, stride, columns);
+      return;
+    }
     constexpr int64_t step = converts ? convert_columns : column_block;
     Compute buffer[rows_at_once][converts ? convert_columns : 1];
     const Compute* pointers[rows_at_once];

@@ -19,35 +19,6 @@ struct Registers<double> {
   using V = DoubleVector;
 };
 
-// e^x for x <= 0, which saves a third of the work of the general one. NaN stays NaN.
-inline FloatVector exponential_below(FloatVector x) {
-#if defined(__AVX512F__)
-  x = (FloatVector)_mm512_maskz_max_ps(0xffff, _mm512_set1_ps(-110.0f), (__m512)x);
-#else
-  Int32Vector usual = !(x < broadcast(-87.3f));
-#endif
-  const FloatVector magic =
-      broadcast(12582912.0f);  // 1.5 * 2^23: the sum's low bits are the rounded integer
-  FloatVector shifted = multiply_add(x, broadcast(1.44269504089f), magic);
-  FloatVector n = shifted - magic;
-  FloatVector r = multiply_add(n, broadcast(-0.693359375f), x);
-  r = multiply_add(n, broadcast(2.12194440e-4f), r);
-  FloatVector p = broadcast(0.001381388092f);
-  p = multiply_add(p, r, broadcast(0.008369063458f));
-  p = multiply_add(p, r, broadcast(0.04166842181f));
-  p = multiply_add(p, r, broadcast(0.1666651776f));
-  p = multiply_add(p, r, broadcast(0.4999999325f));
-  p = multiply_add(p, r * r, r) + 1.0f;
-#if defined(__AVX512F__)
-  return (FloatVector)_mm512_maskz_scalef_ps(0xffff, (__m512)p, (__m512)n);
-#else
-  // Below 2^-126 the result counts as 0.
-  FloatVector scale = (FloatVector)((bits(shifted) - bits(magic) + 127) << 23);
-  return usual ? p * scale : FloatVector{};
-#endif
-}
-inline DoubleVector exponential_below(DoubleVector x) { return exponential(x); }
-
 // `count` < width elements, the other lanes -infinity: they neither change a maximum nor a sum.
 template <typename F>
 inline typename Registers<F>::V load_tail(const F* x, int64_t count) {
@@ -119,14 +90,14 @@ inline F sum_of(const F* x, int64_t count, F maximum, F* keep, [[maybe_unused]] 
     }
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) {
-      V value = exponential_below(load(x + i + v * width) - shift);
+      V value = exponential(load(x + i + v * width) - shift);
       if constexpr (keeps) store(keep + i + v * width, value);
       sums[v] += value;
     }
   }
   for (int v = 0; i < count; i += width, ++v) {
     bool whole = count - i >= width;
-    V value = exponential_below((whole ? load(x + i) : load_tail(x + i, count - i)) - shift);
+    V value = exponential((whole ? load(x + i) : load_tail(x + i, count - i)) - shift);
     if constexpr (keeps) {
       if (whole) {
         store(keep + i, value);
@@ -150,10 +121,9 @@ inline void write_of(const F* x, int64_t count, F maximum, F factor, F* to) {
   constexpr int width = register_size / sizeof(F);
   V shift = broadcast(maximum);
   int64_t i = 0;
-  for (; i + width <= count; i += width)
-    store(to + i, exponential_below(load(x + i) - shift) * factor);
+  for (; i + width <= count; i += width) store(to + i, exponential(load(x + i) - shift) * factor);
   if (i < count)
-    store_tail(to + i, exponential_below(load_tail(x + i, count - i) - shift) * factor, count - i);
+    store_tail(to + i, exponential(load_tail(x + i, count - i) - shift) * factor, count - i);
 }
 
 template <typename F>
@@ -252,11 +222,11 @@ struct Softmax {
     constexpr int width = register_size / sizeof(F);
     int64_t i = 0;
     for (; i + width <= count; i += width) {
-      store(to + i, exponential_below(load(x + i) - load(maxima + i)));
+      store(to + i, exponential(load(x + i) - load(maxima + i)));
     }
     if (i < count) {
       store_tail(to + i,
-                 exponential_below(load_tail(x + i, count - i) - load_tail(maxima + i, count - i)),
+                 exponential(load_tail(x + i, count - i) - load_tail(maxima + i, count - i)),
                  count - i);
     }
   }
