@@ -17,8 +17,8 @@ constexpr int64_t task_elements = 32768;
 // What the blocks of a pass should fit into: the first-level cache, less what the kernels need.
 constexpr size_t cache_bytes = 24 * 1024;
 constexpr uint16_t no_slot = 0xffff;
-// How many blocks ahead inputs are fetched from memory into the second-level cache.
-constexpr int64_t prefetch_distance = 4;
+// When memory is the limit: how far ahead of the block inputs are fetched, in elements.
+constexpr int64_t fetch_ahead = 768;
 
 // Where the elements of an operand come from.
 struct Input {
@@ -71,7 +71,7 @@ struct Program {
       int64_t share = (bytes / static_cast<int64_t>(steps.size()) + 63) & ~int64_t{63};
       int64_t from = static_cast<int64_t>(k) * share, to = std::min(bytes, from + share);
       const char* address = input.address + start * input.item_size;
-      for (int64_t i = from; i < to; i += 64) __builtin_prefetch(address + i, 0, 2);
+      for (int64_t i = from; i < to; i += 64) __builtin_prefetch(address + i);
     }
   }
 };
@@ -163,7 +163,7 @@ void Program::operator()(int64_t first_task, int64_t last_task) const {
       if (step.round) step.round(result, result, n);
       operands[inputs.size() + k] = result;
       if (prefetch) {
-        int64_t ahead = start + prefetch_distance * n;
+        int64_t ahead = start + fetch_ahead;
         prefetch_part(ahead, std::min(n, end - ahead), k);
       }
     }
@@ -448,8 +448,7 @@ class Planner {
   static int64_t block_size(const Program& program) {
     if (program.slots == 0) return task_elements;
     // Small when memory is the limit: the stores of a block then overlap the loads of the next one.
-    if (program.stream)
-      return 64 * std::min<int64_t>(4, 2 + static_cast<int64_t>(program.steps.size()));
+    if (program.stream) return program.steps.size() == 1 ? 192 : 384;
     size_t elements = cache_bytes / (size_t{program.slot_item_bytes} * program.slots);
     return std::clamp<int64_t>(static_cast<int64_t>(elements & ~size_t{63}), 256, 1024);
   }
