@@ -202,18 +202,83 @@ void Allocator::give_back(Storage* storage) noexcept {
   to_cache_or_system(storage);
 }
 
-Buffer* Allocator::new_buffer(Storage* storage, size_t bytes, const char* op,
-                              const label::Label& label) {
-  if (!free_buffers_) {
-    Buffer* slab = new Buffer[slab_objects];
-    for (int i = 0; i < slab_objects; ++i) {
-      slab[i].next_ = free_buffers_;
-      free_buffers_ = &slab[i];
+// --- buffers ---
+
+namespace {
+
+// Buffers that this thread retired, for its next allocations: no lock on the way of a decode loop.
+struct SpareBuffers {
+  Buffer* first = nullptr;
+  int count = 0;
+  bool is_registered = false;
+  bool is_closed = false;  // the thread ends: what is retired later goes to the allocator
+};
+constinit thread_local SpareBuffers spare_buffers;
+constexpr int spare_limit = 256, refill = 32;
+
+}  // namespace
+
+Buffer* Allocator::take_buffer() {
+  SpareBuffers& spare = spare_buffers;
+  if (!spare.first) {
+    std::lock_guard guard(mutex_);
+    if (!free_buffers_) {
+      Buffer* slab = new Buffer[slab_objects];
+      for (int i = 0; i < slab_objects; ++i) {
+        slab[i].next_ = free_buffers_;
+        free_buffers_ = &slab[i];
+      }
+    }
+    int wanted = spare.is_closed ? 1 : refill;
+    while (free_buffers_ && spare.count < wanted) {
+      Buffer* buffer = free_buffers_;
+      free_buffers_ = buffer->next_;
+      buffer->next_ = spare.first;
+      spare.first = buffer;
+      ++spare.count;
     }
   }
-  Buffer* buffer = free_buffers_;
-  free_buffers_ = buffer->next_;
-  buffer->next_ = nullptr;
+  Buffer* buffer = spare.first;
+  spare.first = std::exchange(buffer->next_, nullptr);
+  --spare.count;
+  return buffer;
+}
+
+void Allocator::put_buffer(Buffer* buffer) noexcept {
+  SpareBuffers& spare = spare_buffers;
+  if (!spare.is_registered) {
+    spare.is_registered = true;
+    sync::at_thread_exit(
+        [](void* allocator) {
+          spare_buffers.is_closed = true;
+          static_cast<Allocator*>(allocator)->return_spare_buffers(0);
+        },
+        this);
+  }
+  buffer->next_ = spare.first;
+  spare.first = buffer;
+  ++spare.count;
+  if (spare.is_closed) {
+    return_spare_buffers(0);
+  } else if (spare.count > spare_limit) {
+    return_spare_buffers(spare_limit / 2);
+  }
+}
+
+void Allocator::return_spare_buffers(int keep) noexcept {
+  if (is_shut_down()) return;
+  std::lock_guard guard(mutex_);
+  for (SpareBuffers& spare = spare_buffers; spare.count > keep; --spare.count) {
+    Buffer* buffer = spare.first;
+    spare.first = buffer->next_;
+    buffer->next_ = free_buffers_;
+    free_buffers_ = buffer;
+  }
+}
+
+// Gives a buffer from the pool its life.
+Buffer* Allocator::start(Buffer* buffer, Storage* storage, size_t bytes, const char* op,
+                         const label::Label& label) {
   buffer->storage_ = storage;
   buffer->size_ = bytes;
   buffer->op_ = op;
@@ -222,91 +287,86 @@ Buffer* Allocator::new_buffer(Storage* storage, size_t bytes, const char* op,
                           std::memory_order_relaxed);
   buffer->counts_.store(Buffer::one_owner, std::memory_order_relaxed);
   live_buffers_.fetch_add(1, std::memory_order_relaxed);
+  layers::on_create(*buffer);
   return buffer;
 }
 
 void Allocator::free_buffer(Buffer* buffer) noexcept {
   live_buffers_.fetch_sub(1, std::memory_order_relaxed);
-  std::lock_guard guard(mutex_);
-  buffer->next_ = free_buffers_;
-  free_buffers_ = buffer;
+  put_buffer(buffer);
+}
+
+// Calls `find` for the storage of a new buffer; the buffer goes back when there is none.
+template <class FindStorage>
+Buffer* Allocator::allocate(size_t bytes, const char* op, const label::Label& label,
+                            FindStorage find) {
+  if (fault::hit(fault::Point::allocation)) throw OutOfMemory(breakdown(bytes, op));
+  Buffer* buffer = take_buffer();
+  Storage* storage;
+  try {
+    storage = find();
+  } catch (...) {
+    put_buffer(buffer);
+    throw;
+  }
+  return start(buffer, storage, bytes, op, label);
 }
 
 Buffer* Allocator::allocate_for_host(size_t bytes, const char* op) {
   process::check_usable();
-  Buffer* buffer = nullptr;
-  {
+  return allocate(bytes, op, label::current(), [&] {
     std::lock_guard guard(mutex_);
-    if (fault::hit(fault::Point::allocation)) throw OutOfMemory(breakdown(bytes, op));
-    Storage* storage = from_cache(bytes);
-    if (!storage) {
-      harvest();
-      storage = from_cache(bytes);
-    }
-    if (!storage) storage = from_system(bytes, op);
-    try {
-      buffer = new_buffer(storage, bytes, op, label::current());
-    } catch (...) {
-      active_.fetch_sub(storage->capacity);
-      to_cache_or_system(storage);
-      throw;
-    }
-  }
-  layers::on_create(*buffer);
-  return buffer;
+    if (Storage* storage = from_cache(bytes)) return storage;
+    harvest();
+    if (Storage* storage = from_cache(bytes)) return storage;
+    return from_system(bytes, op);
+  });
 }
 
 Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label::Label& label,
                                       Bin& bin, DeviceQueue* queue) {
-  Buffer* buffer = nullptr;
-  {
+  return allocate(bytes, op, label, [&] {
+    // What the queue itself used before, without the allocator's lock.
+    if (Storage* storage = from_bin(bytes, bin, queue)) return storage;
     std::lock_guard guard(mutex_);
-    if (fault::hit(fault::Point::allocation)) throw OutOfMemory(breakdown(bytes, op));
-    Storage* storage = nullptr;
-    if (environment::settings().recycle) {
-      std::lock_guard bin_guard(bin.lock);
-      storage = bin.classes.take(bytes, [&](Storage* s) { return s->is_idle(queue); });
-    }
-    if (storage) {
-      cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
-      add_active(storage->capacity);
-    }
-    if (!storage) storage = from_cache(bytes);
-    if (!storage && active_.load() + cached_.load() + bytes > memory_limit_.load()) {
+    if (Storage* storage = from_cache(bytes)) return storage;
+    if (active_.load() + cached_.load() + bytes > memory_limit_.load()) {
       harvest();
-      storage = from_cache(bytes);
+      if (Storage* storage = from_cache(bytes)) return storage;
     }
-    if (!storage) storage = from_system(bytes, op);
-    try {
-      buffer = new_buffer(storage, bytes, op, label);
-    } catch (...) {
-      to_bin(storage, queue);
-      throw;
-    }
+    return from_system(bytes, op);
+  });
+}
+
+Storage* Allocator::from_bin(size_t bytes, Bin& bin, DeviceQueue* queue) {
+  if (!environment::settings().recycle) return nullptr;
+  Storage* storage;
+  {
+    std::lock_guard guard(bin.lock);
+    storage = bin.classes.take(bytes, [&](Storage* s) { return s->is_idle(queue); });
   }
-  layers::on_create(*buffer);
-  return buffer;
+  if (!storage) return nullptr;
+  cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  add_active(storage->capacity);
+  return storage;
 }
 
 Buffer* Allocator::adopt(void* pointer, size_t bytes, std::function<void(void*)> deleter) {
   process::check_usable();
-  std::unique_lock guard(mutex_);
-  Storage* storage = new_storage();
+  Buffer* buffer = take_buffer();
+  Storage* storage;
+  try {
+    std::lock_guard guard(mutex_);
+    storage = new_storage();
+  } catch (...) {
+    put_buffer(buffer);
+    throw;
+  }
   storage->address = pointer;
   storage->capacity = bytes;
   storage->adopted = true;
   storage->deleter = std::move(deleter);
-  Buffer* buffer;
-  try {
-    buffer = new_buffer(storage, bytes, "adopted", label::current());
-  } catch (...) {
-    storage->deleter = nullptr;  // still the caller's
-    free_storage(storage);
-    throw;
-  }
-  guard.unlock();
-  layers::on_create(*buffer);
-  return buffer;
+  return start(buffer, storage, bytes, "adopted", label::current());
 }
 
 size_t Allocator::active() {

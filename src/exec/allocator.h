@@ -78,7 +78,14 @@ class Allocator {
   friend class Buffer;
   Allocator();
 
-  Buffer* new_buffer(Storage* storage, size_t bytes, const char* op, const label::Label& label);
+  Buffer* take_buffer();
+  void put_buffer(Buffer* buffer) noexcept;
+  void return_spare_buffers(int keep) noexcept;
+  Buffer* start(Buffer* buffer, Storage* storage, size_t bytes, const char* op,
+                const label::Label& label);
+  template <class FindStorage>
+  Buffer* allocate(size_t bytes, const char* op, const label::Label& label, FindStorage find);
+  Storage* from_bin(size_t bytes, Bin& bin, DeviceQueue* queue);
   void free_buffer(Buffer* buffer) noexcept;
   Storage* from_system(size_t bytes, const char* op);
   Storage* from_cache(size_t bytes);

@@ -347,7 +347,8 @@ void with_evaluator(Use use) {
   exec::Runtime::get();  // throws after a fork
   if (EncoderScope::current()) {
     throw std::logic_error(
-        "[eval] called while a primitive is being encoded, which holds its stream; evaluate its inputs "
+        "[eval] called while a primitive is being encoded, which holds its stream; evaluate its "
+        "inputs "
         "by passing them as inputs");
   }
   if (busy) {
