@@ -88,14 +88,17 @@ inline std::string describe() { return "schedule: native, not controlled"; }
 #endif
 
 // Runs `scenario(schedule)` under `count` schedules, or `count_native` times where scheduling is
-// native. A scenario joins the threads it starts. HOLDFAST_SCHEDULE_SEED=n runs that seed only,
-// HOLDFAST_SCHEDULE_STRATEGY=random|pct overrides its strategy. When the scenario throws, the
-// schedule is printed to stderr; checks that do not throw should use
-// `INFO(controlled::describe())`.
+// native. A scenario joins the threads it starts. HOLDFAST_TEST_LONG=1 runs 20 times as many
+// schedules. HOLDFAST_SCHEDULE_SEED=n runs that seed only, HOLDFAST_SCHEDULE_STRATEGY=random|pct
+// overrides its strategy. When the scenario throws, the schedule is printed to stderr; checks that
+// do not throw should use `INFO(controlled::describe())`.
 template <class Scenario>
 void for_each_schedule(int count, Scenario scenario, int count_native = 3) {
   uint64_t first = 1;
   uint64_t last = static_cast<uint64_t>(enabled() ? count : count_native);
+  if (const char* is_long = std::getenv("HOLDFAST_TEST_LONG"); enabled() && is_long && *is_long) {
+    last *= 20;
+  }
   if (const char* seed = std::getenv("HOLDFAST_SCHEDULE_SEED"); seed && *seed) {
     first = last = std::strtoull(seed, nullptr, 10);
   }
