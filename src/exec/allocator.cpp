@@ -119,6 +119,7 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
     throw OutOfMemory(breakdown(bytes, op));
   }
   storage->capacity = capacity;
+  total_ += capacity;
   add_active(capacity);
   return storage;
 }
@@ -126,7 +127,7 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
 // Shrinks the cache so that `bytes` more fit the limit. With mutex_ held.
 bool Allocator::make_room(size_t bytes) {
   size_t limit = memory_limit_.load(std::memory_order_relaxed);
-  auto fits = [&] { return active_.load() + cached_.load() + bytes <= limit; };
+  auto fits = [&] { return total_ + bytes <= limit; };
   if (fits()) return true;
   harvest();
   cache_.drain([&](Storage*) { return !fits(); },
@@ -161,6 +162,7 @@ void Allocator::harvest() noexcept {
 
 // With mutex_ held.
 void Allocator::to_system(Storage* storage) noexcept {
+  total_ -= storage->capacity;
   if (storage->mapped) {
     munmap(storage->address, storage->capacity);
   } else {
@@ -330,7 +332,7 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
     if (Storage* storage = from_bin(bytes, bin, queue)) return storage;
     std::lock_guard guard(mutex_);
     if (Storage* storage = from_cache(bytes)) return storage;
-    if (active_.load() + cached_.load() + bytes > memory_limit_.load()) {
+    if (total_ + bytes > memory_limit_.load()) {
       harvest();
       if (Storage* storage = from_cache(bytes)) return storage;
     }
@@ -346,8 +348,8 @@ Storage* Allocator::from_bin(size_t bytes, Bin& bin, DeviceQueue* queue) {
     storage = bin.classes.take(bytes, [&](Storage* s) { return s->is_idle(queue); });
   }
   if (!storage) return nullptr;
-  cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
   add_active(storage->capacity);
+  cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
   return storage;
 }
 

@@ -104,6 +104,7 @@ class Allocator {
   sync::Mutex mutex_;
   // All guarded by mutex_.
   SizeClasses cache_;
+  size_t total_ = 0;  // taken from the system: what the limit is kept for, exactly
   std::vector<Bin*> bins_;
   Storage* free_storages_ = nullptr;
   Buffer* free_buffers_ = nullptr;

@@ -122,7 +122,7 @@ TEST_CASE("a fused group that does not fit") {
 
 TEST_CASE("threads under a limit: each gets its values or OutOfMemory, and the limit holds") {
   controlled::for_each_schedule(
-      10,
+      200,
       [&](const controlled::Schedule&) {
         INFO(controlled::describe());
         LeakCheck leaks;
