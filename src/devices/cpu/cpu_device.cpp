@@ -106,6 +106,7 @@ class CpuDevice final : public Device, private TaskRunner {
     std::unique_lock lock(mutex_);
     auto& queue = static_cast<CpuQueue&>(device_queue);
     while (queue.state == CpuQueue::State::ready) run_first(queue, lock);
+    if (ready_.first) wake_worker();
   }
 
   void kick(DeviceQueue& device_queue) noexcept override {
@@ -139,6 +140,8 @@ class CpuDevice final : public Device, private TaskRunner {
     }
     // We may have been told, in place of a worker, that there is more to run.
     if (has_slept && queue.state == CpuQueue::State::ready) announce(queue, true);
+    // While we ran lists, others may have found all cores busy.
+    if (ready_.first) wake_worker();
     return queue.completed.load(std::memory_order_acquire) >= serial;
   }
 
@@ -218,11 +221,13 @@ class CpuDevice final : public Device, private TaskRunner {
     CommandList* list = queue.first;
     queue.first = list->next;
     uint64_t serial = list->serial;
+    ++running_;
     lock.unlock();
     execute(*list, *this);
     queue.executed.store(serial, std::memory_order_release);
     CommandList::AfterCompletion after_completion = list->finish(*list);
     lock.lock();
+    --running_;
     queue.completed.store(serial, std::memory_order_release);
     if (--unfinished_ == 0) drained_.notify_all();
     place(queue);
@@ -254,8 +259,17 @@ class CpuDevice final : public Device, private TaskRunner {
 
   // --- workers ---
 
-  // With the mutex held. Without a worker the work is done by whoever waits for it.
+  // Do as many threads run lists or help as there are cores for? One worker may always be awake, so
+  // that work that nobody waits for goes on.
+  bool cores_are_busy() const {
+    int awake = static_cast<int>(workers_.size()) - idle_workers_ + woken_workers_;
+    return awake > 0 && running_ + woken_workers_ >= threads_;
+  }
+
+  // With the mutex held. Without a worker the work is done by whoever waits for it; with all cores
+  // busy, by the first thread that gets free.
   void wake_worker() noexcept {
+    if (cores_are_busy()) return;
     if (idle_workers_ > woken_workers_) {
       ++woken_workers_;
       work_.notify_one();
@@ -294,9 +308,11 @@ class CpuDevice final : public Device, private TaskRunner {
   void help(Job& job, std::unique_lock<sync::Mutex>& lock) {
     if (--job.wanted == 0) unlink(job);
     job.active.fetch_add(1, std::memory_order_relaxed);
+    ++running_;
     lock.unlock();
     std::exception_ptr error = drain(job);
     lock.lock();
+    --running_;
     if (error && !job.error) job.error = error;
     // The owner may leave as soon as it sees 0, but not while we hold the mutex.
     if (job.active.fetch_sub(1, std::memory_order_release) == 1) job.left.notify_all();
@@ -363,6 +379,7 @@ class CpuDevice final : public Device, private TaskRunner {
   std::vector<sync::Thread> workers_;
   int idle_workers_ = 0;   // asleep, or woken and not yet running
   int woken_workers_ = 0;  // of those: told to run
+  int running_ = 0;        // threads that run a list or help: workers and others
   int unfinished_ = 0;     // lists submitted and not completed
   bool stopping_ = false;
 };
