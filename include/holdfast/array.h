@@ -273,27 +273,29 @@ class array::ArrayIterator {
 
 // --- templates ---
 
+// Constructors delegate, so that what they made is released when filling it throws.
+
 template <typename T>
   requires std::is_convertible_v<T, complex64_t>
-array::array(T value, Dtype dtype) : node_(allocate_leaf(Shape{}, dtype)) {
+array::array(T value, Dtype dtype) : array(allocate_leaf(Shape{}, dtype)) {
   fill(&value);
 }
 
 template <typename It>
   requires requires { typename std::iterator_traits<It>::iterator_category; }
-array::array(It data, Shape shape, Dtype dtype) : node_(allocate_leaf(std::move(shape), dtype)) {
+array::array(It data, Shape shape, Dtype dtype) : array(allocate_leaf(std::move(shape), dtype)) {
   fill(data);
 }
 
 template <typename T>
 array::array(std::initializer_list<T> data, Dtype dtype)
-    : node_(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, dtype)) {
+    : array(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, dtype)) {
   fill(data.begin());
 }
 
 template <typename T>
 array::array(std::initializer_list<T> data, Shape shape, Dtype dtype)
-    : node_(allocate_leaf(std::move(shape), dtype)) {
+    : array(allocate_leaf(std::move(shape), dtype)) {
   check_count(data.size());
   fill(data.begin());
 }

@@ -225,7 +225,8 @@ Buffer* Allocator::take_buffer() {
   if (!spare.first) {
     std::lock_guard guard(mutex_);
     if (!free_buffers_) {
-      Buffer* slab = new Buffer[slab_objects];
+      buffer_slabs_.push_back(std::make_unique<Buffer[]>(slab_objects));
+      Buffer* slab = buffer_slabs_.back().get();
       for (int i = 0; i < slab_objects; ++i) {
         slab[i].next_ = free_buffers_;
         free_buffers_ = &slab[i];

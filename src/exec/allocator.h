@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,7 @@ class Allocator {
   std::vector<Bin*> bins_;
   Storage* free_storages_ = nullptr;
   Buffer* free_buffers_ = nullptr;
+  std::vector<std::unique_ptr<Buffer[]>> buffer_slabs_;
 
   sync::Atomic<size_t> active_{0};
   sync::Atomic<size_t> peak_{0};

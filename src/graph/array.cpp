@@ -43,18 +43,18 @@ detail::Node* array::allocate_leaf(Shape shape, Dtype dtype) {
   return node.release();
 }
 
-array::array(const std::complex<float>& value, Dtype dtype) : node_(allocate_leaf({}, dtype)) {
+array::array(const std::complex<float>& value, Dtype dtype) : array(allocate_leaf({}, dtype)) {
   complex64_t converted(value);
   fill(&converted);
 }
 
 array::array(std::initializer_list<float> data)
-    : node_(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, float32)) {
+    : array(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, float32)) {
   fill(data.begin());
 }
 
 array::array(std::initializer_list<int> data, Dtype dtype)
-    : node_(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, dtype)) {
+    : array(allocate_leaf(Shape{static_cast<ShapeElem>(data.size())}, dtype)) {
   fill(data.begin());
 }
 

@@ -84,7 +84,9 @@ TEST_CASE("array: bad arguments are named") {
   CHECK_THROWS_AS(array({1, 2}).shape(1), std::out_of_range);
   CHECK_THROWS_AS(array({1, 2}).shape(-2), std::out_of_range);
   CHECK_THROWS_AS(array(nullptr, {3}, float32, [](void*) {}), std::invalid_argument);
-  CHECK_THROWS_AS(array(allocator::malloc(4), {3}, float32), std::invalid_argument);
+  allocator::Buffer small = allocator::malloc(4);
+  CHECK_THROWS_AS(array(small, {3}, float32), std::invalid_argument);
+  allocator::free(small);
   CHECK_THROWS_AS(array(1.0f).begin(), std::invalid_argument);
   CHECK_THROWS_AS(add(array(1.0f), array(2.0, float64), Device::gpu), std::invalid_argument);
   array never({2}, float32, nullptr, {});
