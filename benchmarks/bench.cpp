@@ -1,5 +1,7 @@
 #include "benchmarks/bench.h"
 
+#include <holdfast/holdfast.h>
+
 #include <fstream>
 #include <stdexcept>
 
@@ -8,6 +10,16 @@
 #include "benchmarks/machine_info.h"
 
 namespace holdfast::bench {
+
+Rotation::Rotation(const Shape& shape) {
+  size_t bytes = 0;
+  for (uint64_t seed = 1; bytes <= size_t{512} << 20; ++seed) {
+    array a = random::normal(shape, random::key(seed));
+    a.eval();
+    bytes += a.nbytes();
+    arrays_.push_back(std::move(a));
+  }
+}
 namespace {
 
 constexpr Suite all_suites[] = {

@@ -4,6 +4,8 @@
 // row in the table at the top of bench.cpp.
 #pragma once
 
+#include <holdfast/array.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,6 +17,18 @@
 #include <vector>
 
 namespace holdfast::bench {
+
+// Arrays used in turn, more than 512 MiB of them: a server's last-level cache may hold a single
+// one, and then a benchmark of memory would measure the cache.
+class Rotation {
+ public:
+  explicit Rotation(const Shape& shape);
+  const array& next() { return arrays_[++turn_ % arrays_.size()]; }
+
+ private:
+  std::vector<array> arrays_;
+  size_t turn_ = 0;
+};
 
 struct Options {
   bool quick = false;

@@ -14,11 +14,10 @@ constexpr size_t elements = size_t{side} * side;
 
 void run_reduce(Report& report, const Options& options) {
   Roofline& roofline = Roofline::get();
-  array a = random::normal({side, side}, random::key(3));
-  eval(a);
+  Rotation inputs({side, side});
   double gigabytes = static_cast<double>(elements) * sizeof(float) / 1e9;
   auto machine_read = [&] {
-    volatile float sum = roofline.read(a.data<float>(), elements);
+    volatile float sum = roofline.read(inputs.next().data<float>(), elements);
     (void)sum;
   };
   auto against_read = [&](const char* name, auto&& work) {
@@ -32,14 +31,14 @@ void run_reduce(Report& report, const Options& options) {
                 .bar = ratio_at_least(0.8),
                 .note = describe(pairs, true)});
   };
-  against_read("sum of all, 4096² float32", [&] { eval(sum(a)); });
-  against_read("sum of each row", [&] { eval(sum(a, 1)); });
-  against_read("sum of each column", [&] { eval(sum(a, 0)); });
+  against_read("sum of all, 4096² float32", [&] { eval(sum(inputs.next())); });
+  against_read("sum of each row", [&] { eval(sum(inputs.next(), 1)); });
+  against_read("sum of each column", [&] { eval(sum(inputs.next(), 0)); });
 
   HugeBuffer target(elements);
   Pairs pairs = interleave(
-      options.seconds(), [&] { eval(softmax(a, 1)); },
-      [&] { roofline.copy(a.data<float>(), target.data(), elements); });
+      options.seconds(), [&] { eval(softmax(inputs.next(), 1)); },
+      [&] { roofline.copy(inputs.next().data<float>(), target.data(), elements); });
   report.add({.name = "softmax of each row",
               .value = median(pairs.a) * 1e3,
               .unit = "ms",
