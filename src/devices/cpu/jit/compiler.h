@@ -1,0 +1,63 @@
+// The compiler as the rest of the library sees it: sources in, objects out. It lives in a library
+// of its own (libholdfast-jit) with clang and LLVM inside, which is loaded when the first kernel
+// has to be compiled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "devices/cpu/jit/kernel_abi.h"
+#include "msl/kernel_source.h"
+
+namespace holdfast::jit {
+
+enum class Lowering : uint8_t { automatic, widened, reference };
+enum class InstructionSet : uint8_t { baseline, avx2, avx512 };
+
+struct CompileOptions {
+  Lowering lowering =
+      Lowering::automatic;  // automatic: widened, or the reference where widening declines
+  InstructionSet instruction_set = InstructionSet::baseline;
+  std::string dump_directory;  // HOLDFAST_DUMP_KERNELS; not part of a key
+};
+
+// Machine code of one kernel, and all that running it needs to know. Serialised as it is into the
+// disk cache.
+struct CompiledKernel {
+  msl::KernelInterface interface;
+  Lowering lowering = Lowering::widened;
+  std::string remark;        // why it was not widened; empty when it was
+  std::string symbol;        // the function to call
+  std::vector<char> object;  // relocatable ELF without undefined symbols
+  uint32_t threadgroup_bytes = 0;
+  uint32_t frame_bytes = 0;     // per simdgroup, widened only
+  uint32_t register_bytes = 0;  // stack per thread, reference only: a hint for the fibre's stack
+};
+
+// A source that does not compile. what(): "[kernel] body:3:7: error: …", several lines.
+struct CompileError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  // Changes with everything that changes the result: compiler, passes, prelude. Part of every key.
+  virtual const std::string& version() const = 0;
+  // The kernels of a source: the entries of a .metal file.
+  virtual std::vector<msl::KernelInterface> list(const msl::KernelSource& source) = 0;
+  // Throws CompileError. May be called from several threads at once.
+  virtual CompiledKernel compile(const msl::KernelSource& source,
+                                 const CompileOptions& options) = 0;
+};
+
+// The compiler of libholdfast-jit, loaded at the first call. Throws std::runtime_error that says
+// what to install when it is not there. (compiler_loader.cpp, in the main library.)
+Compiler& default_compiler();
+// The version without loading the compiler: a constant that the build knows.
+const std::string& default_compiler_version();
+
+}  // namespace holdfast::jit

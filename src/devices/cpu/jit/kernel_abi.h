@@ -1,0 +1,51 @@
+// What generated code and the runtime that calls it agree on. Changing anything here changes
+// `abi_version`, which is part of the key of every compiled kernel.
+//
+// Both lowerings export one function. Generated code refers to no symbol outside its own object:
+// what it needs from the runtime it reaches through the context.
+//   widened:    void <entry>.group(GroupContext*)   runs one threadgroup
+//   reference:  void <entry>.thread(ThreadContext*)  runs one thread; the runtime calls it on a
+//   fibre for each
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::jit {
+
+inline constexpr uint32_t abi_version = 1;
+inline constexpr uint32_t simdgroup_width = 32;
+
+struct GroupContext {
+  void* const* buffers;  // by parameter of the scalar function; threadgroup arguments too
+  char*
+      threadgroup_memory;  // CompiledKernel::threadgroup_bytes, aligned to 128; contents undefined
+  char* frame;  // CompiledKernel::frame_bytes × simdgroups (rounded up to 128 each), aligned to 128
+  const uint32_t* cancelled;  // read atomically (relaxed); not zero: return soon
+  uint32_t group[3];          // threadgroup_position_in_grid
+  uint32_t size[3];       // threads of this group, less than `full_size` at the edges of the grid
+  uint32_t full_size[3];  // dispatch_threads_per_threadgroup
+  uint32_t groups[3];     // threadgroups_per_grid
+  uint32_t grid[3];       // threads_per_grid
+  uint32_t simdgroups;    // ceil(size[0] * size[1] * size[2] / 32)
+};
+
+// Cross-lane operations and barriers of the reference lowering are calls through this table: the
+// runtime parks the fibre until the others of the simdgroup or group have come, or have returned.
+struct ThreadContext;
+struct ReferenceRuntime {
+  // `operation` is a msl::Intrinsic; operands and the result as bits, at most seven.
+  uint64_t (*cross_lane)(ThreadContext*, uint32_t operation, const uint64_t* operands);
+  void (*barrier)(ThreadContext*, uint32_t operation, uint32_t flags);
+};
+
+struct ThreadContext {
+  const GroupContext* group;
+  const ReferenceRuntime* runtime;
+  uint32_t position[3];  // thread_position_in_threadgroup
+  uint32_t index;        // in the threadgroup: x + y * size[0] + z * size[0] * size[1]
+  uint32_t lane;         // index % 32
+  uint32_t simdgroup;    // index / 32
+};
+
+}  // namespace holdfast::jit

@@ -1,0 +1,58 @@
+// What is compiled, and what is known about it afterwards. No LLVM here: the key of a pipeline is
+// made of these, and programs that load a kernel from the disk cache never load a compiler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::msl {
+
+enum class MathMode : uint8_t { safe, relaxed, fast };
+
+// A part of KernelSource::text that the user wrote: diagnostics in it are reported as
+// `name:line:column`, counted from its first character.
+struct SourcePart {
+  std::string name;   // "header", "body", or a file's name
+  size_t begin, end;  // bytes of `text`
+};
+
+// [[function_constant(index)]] and its value, as bytes of its MSL type ("bool", "int", "uint",
+// "float", …).
+struct FunctionConstant {
+  uint32_t index;
+  std::string name;  // may be empty: then the index decides
+  std::string type;
+  uint64_t bits;
+};
+
+struct KernelSource {
+  std::string kernel;  // the user's name of the kernel, for messages
+  std::string entry;   // the function, or its [[host_name]]; empty: the only kernel of `text`
+  std::string text;    // the MSL source, without the prelude (metal_stdlib, MLX's helpers)
+  std::vector<SourcePart> parts;
+  std::vector<FunctionConstant> constants;
+  std::string directory;  // where `#include "file"` looks; empty: nowhere
+  MathMode math = MathMode::safe;
+};
+
+struct KernelArgument {
+  enum class Kind : uint8_t { device, constant, threadgroup };
+  std::string name;
+  Kind kind = Kind::device;
+  bool written = false;       // may be stored to
+  uint32_t slot = 0;          // [[buffer(n)]] or [[threadgroup(n)]]
+  uint32_t element_size = 0;  // bytes of the pointed-to type
+};
+
+// What a compiled kernel expects of its dispatch.
+struct KernelInterface {
+  std::string entry;
+  std::vector<KernelArgument> arguments;  // in the order of the scalar function's parameters
+  uint32_t threadgroup_bytes = 0;         // of variables; dynamic arguments come on top
+  std::vector<std::string> attributes;    // thread_position_in_grid, …, as used
+  uint32_t max_threads = 1024;            // [[max_total_threads_per_threadgroup(n)]]
+};
+
+}  // namespace holdfast::msl

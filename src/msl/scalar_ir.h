@@ -1,0 +1,44 @@
+// Scalar IR: what the front-end hands to a lowering. One function is one thread.
+//
+// The module holds one kernel function, `void @<entry>(…)`, optimised without vectorising (mem2reg,
+// SROA, inlining of everything, simplified control flow). In it
+//   - every parameter is a pointer: addrspace(1) a `device` buffer, addrspace(5) a `constant` one,
+//   addrspace(3)
+//     dynamic threadgroup memory. Parameter i is slot i of KernelInterface::arguments. There are no
+//     others;
+//   - the only calls are to `__hf_<name>` for the rows of intrinsics.def and to LLVM's own
+//   intrinsics on
+//     scalars (fma, sqrt, floor, minnum, ctpop, memcpy, lifetime, …); there is no recursion and no
+//     call through a pointer;
+//   - threadgroup variables are globals in addrspace(3) without a value (undef), constant tables
+//   globals in
+//     addrspace(5) with one; there are no other globals that are written;
+//   - private memory is allocas in the entry block (addrspace 0); casts to addrspace(0) are removed
+//   where
+//     infer-address-spaces could;
+//   - `half` and `bfloat` are the IR types half and bfloat; their arithmetic is already written as
+//   IR arithmetic of
+//     the type that MSL prescribes (a lowering must keep the rounding after each operation);
+//   - values are scalars; vectors may appear only as the type of loads and stores and of bit casts
+//   of these;
+//   - barriers and cross-lane calls are `convergent`.
+#pragma once
+
+#include <cstdint>
+
+namespace holdfast::msl {
+
+namespace address_space {
+inline constexpr unsigned generic = 0, device = 1, threadgroup = 3, constant = 5;
+}
+
+// The rows of intrinsics.def.
+enum class Intrinsic : uint8_t {
+#define X(name, result, parameters, behaviour) name,
+#include "msl/intrinsics.def"
+#undef X
+};
+
+inline constexpr const char* intrinsic_prefix = "__hf_";
+
+}  // namespace holdfast::msl
