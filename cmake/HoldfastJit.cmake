@@ -3,7 +3,7 @@
 #
 # Its sources: src/msl/frontend and src/devices/cpu/jit/compiler. Only they include LLVM.
 
-find_package(LLVM 19 QUIET CONFIG HINTS /usr/lib/llvm-19)
+find_package(LLVM 19.1 QUIET CONFIG HINTS /usr/lib/llvm-19)
 if(LLVM_FOUND)
   find_library(HOLDFAST_CLANG_CPP clang-cpp HINTS "${LLVM_LIBRARY_DIR}" NO_DEFAULT_PATH)
   find_path(HOLDFAST_CLANG_INCLUDE clang/Frontend/CompilerInstance.h HINTS ${LLVM_INCLUDE_DIRS} NO_DEFAULT_PATH)
@@ -16,19 +16,24 @@ else()
                  "fast::metal_kernel is left out")
 endif()
 
+# The objects are a target of their own because the tests of single passes (tests/jit) link them directly.
 function(holdfast_add_jit)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/msl/frontend/*.cpp"
        "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/compiler/*.cpp")
   if(NOT sources)
     return()
   endif()
-  add_library(holdfast-jit MODULE ${sources})
+  add_library(holdfast-jit-objects OBJECT ${sources})
+  holdfast_build_settings(holdfast-jit-objects)
+  target_include_directories(holdfast-jit-objects PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+  target_include_directories(holdfast-jit-objects SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} "${HOLDFAST_CLANG_INCLUDE}")
+  separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  target_compile_definitions(holdfast-jit-objects PUBLIC ${llvm_definitions})
+  target_link_libraries(holdfast-jit-objects PUBLIC "${HOLDFAST_CLANG_CPP}" LLVM)
+  target_link_directories(holdfast-jit-objects PUBLIC "${LLVM_LIBRARY_DIR}")
+
+  add_library(holdfast-jit MODULE)
   holdfast_build_settings(holdfast-jit)
-  target_compile_features(holdfast-jit PRIVATE cxx_std_20)
-  target_include_directories(holdfast-jit PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
-  target_include_directories(holdfast-jit SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS} "${HOLDFAST_CLANG_INCLUDE}")
-  target_compile_definitions(holdfast-jit PRIVATE ${LLVM_DEFINITIONS})
-  target_link_libraries(holdfast-jit PRIVATE "${HOLDFAST_CLANG_CPP}" LLVM)
-  target_link_directories(holdfast-jit PRIVATE "${LLVM_LIBRARY_DIR}")
-  set_target_properties(holdfast-jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+  target_link_libraries(holdfast-jit PRIVATE holdfast-jit-objects)
+  set_target_properties(holdfast-jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib" LINKER_LANGUAGE CXX)
 endfunction()

@@ -32,11 +32,19 @@ struct GroupContext {
 
 // Cross-lane operations and barriers of the reference lowering are calls through this table: the
 // runtime parks the fibre until the others of the simdgroup or group have come, or have returned.
+//
+// `site` numbers the places of the function where a thread can be parked, so that every path visits
+// them in rising order but for the back edges of loops: blocks in topological order, a loop's
+// blocks next to each other, then the loop's back edge (`converge`, only in loops that hold another
+// site), then what follows the loop. When no lane of a simdgroup can run, those at the smallest
+// site go on, as one operation. These are exactly the lanes that a mask would hold there.
 struct ThreadContext;
 struct ReferenceRuntime {
   // `operation` is a msl::Intrinsic; operands and the result as bits, at most seven.
-  uint64_t (*cross_lane)(ThreadContext*, uint32_t operation, const uint64_t* operands);
-  void (*barrier)(ThreadContext*, uint32_t operation, uint32_t flags);
+  uint64_t (*cross_lane)(ThreadContext*, uint32_t operation, uint32_t site,
+                         const uint64_t* operands);
+  void (*barrier)(ThreadContext*, uint32_t operation, uint32_t site, uint32_t flags);
+  void (*converge)(ThreadContext*, uint32_t site);
 };
 
 struct ThreadContext {

@@ -1,0 +1,239 @@
+#include "devices/cpu/jit/compiler/codegen.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/BDCE.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/LowerMemIntrinsics.h>
+
+#include <mutex>
+#include <stdexcept>
+
+namespace holdfast::jit {
+namespace {
+
+constexpr const char* triple = "x86_64-unknown-linux-gnu";
+
+// What each instruction set may use: x86-64, x86-64-v3, x86-64-v4. Not avx512bf16 (it flushes
+// denormals) and not avx512fp16 (it rounds fma once where float arithmetic rounds twice).
+struct Features {
+  const char* processor;
+  const char* features;
+};
+Features features_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return {"x86-64", ""};
+    case InstructionSet::avx2:
+      return {"x86-64-v3", ""};
+    case InstructionSet::avx512:
+      break;
+  }
+  return {"x86-64-v4", "-prefer-256-bit"};
+}
+
+const llvm::Target& target() {
+  static const llvm::Target* found = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    std::string error;
+    const llvm::Target* result = llvm::TargetRegistry::lookupTarget(triple, error);
+    if (!result) throw std::runtime_error("[jit] this LLVM cannot generate x86-64 code: " + error);
+    return result;
+  }();
+  return *found;
+}
+
+// Constant copies up to here are a few moves; longer ones are a loop.
+constexpr uint64_t inline_bytes = 128;
+
+void expand(llvm::MemIntrinsic& intrinsic) {
+  auto* length = llvm::dyn_cast<llvm::ConstantInt>(intrinsic.getLength());
+  if (length && length->getZExtValue() <= inline_bytes &&
+      !llvm::isa<llvm::MemMoveInst>(intrinsic)) {
+    llvm::Intrinsic::ID id = llvm::isa<llvm::MemSetInst>(intrinsic)
+                                 ? llvm::Intrinsic::memset_inline
+                                 : llvm::Intrinsic::memcpy_inline;
+    llvm::SmallVector<llvm::Type*, 3> types{intrinsic.getRawDest()->getType()};
+    if (id == llvm::Intrinsic::memcpy_inline)
+      types.push_back(llvm::cast<llvm::MemCpyInst>(intrinsic).getRawSource()->getType());
+    types.push_back(length->getType());
+    intrinsic.setCalledFunction(llvm::Intrinsic::getDeclaration(intrinsic.getModule(), id, types));
+    return;
+  }
+  llvm::TargetTransformInfo costs(intrinsic.getModule()->getDataLayout());
+  if (auto* copy = llvm::dyn_cast<llvm::MemCpyInst>(&intrinsic)) {
+    llvm::expandMemCpyAsLoop(copy, costs);
+  } else if (auto* move = llvm::dyn_cast<llvm::MemMoveInst>(&intrinsic)) {
+    if (!llvm::expandMemMoveAsLoop(move, costs))
+      throw std::logic_error("[jit] memmove between address spaces");
+  } else {
+    llvm::expandMemSetAsLoop(llvm::cast<llvm::MemSetInst>(&intrinsic));
+  }
+  intrinsic.eraseFromParent();
+}
+
+// The names of the symbols that the object wants from outside.
+std::string undefined_symbols(llvm::StringRef bytes) {
+  auto object =
+      llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
+  if (!object) throw std::logic_error("[jit] LLVM emitted an object that it cannot read");
+  std::string names;
+  for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
+    auto flags = symbol.getFlags();
+    auto name = symbol.getName();
+    if (!flags || !name) throw std::logic_error("[jit] LLVM emitted an object that it cannot read");
+    if ((*flags & llvm::object::SymbolRef::SF_Undefined) && !name->empty())
+      names += (names.empty() ? "" : ", ") + name->str();
+  }
+  return names;
+}
+
+llvm::SmallVector<char, 0> emit(llvm::Module& module, llvm::TargetMachine& machine,
+                                llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
+    throw std::logic_error("[jit] this LLVM cannot emit objects");
+  passes.run(module);
+  return bytes;
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(InstructionSet set) {
+  Features f = features_of(set);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.ExceptionModel = llvm::ExceptionHandling::None;
+  options.EnableFastISel = false;
+  options.UniqueSectionNames = false;
+  auto* machine =
+      target().createTargetMachine(triple, f.processor, f.features, options, llvm::Reloc::PIC_,
+                                   llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default);
+  return std::unique_ptr<llvm::TargetMachine>(machine);
+}
+
+void set_target(llvm::Module& module, llvm::TargetMachine& machine) {
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine.createDataLayout());
+  // Data is addressed relative to the code, never through a table.
+  module.setPICLevel(llvm::PICLevel::BigPIC);
+  for (llvm::GlobalVariable& global : module.globals()) {
+    if (!global.isDeclaration()) global.setLinkage(llvm::GlobalValue::InternalLinkage);
+    global.setDSOLocal(true);
+  }
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    function.setDSOLocal(true);
+    for (const char* stale : {"tune-cpu", "frame-pointer", "probe-stack",
+                              "stack-protector-buffer-size", "no-trapping-math", "unsafe-fp-math",
+                              "no-nans-fp-math", "no-infs-fp-math", "no-signed-zeros-fp-math"}) {
+      function.removeFnAttr(stale);
+    }
+    function.removeFnAttr(llvm::Attribute::UWTable);
+    function.removeFnAttr(llvm::Attribute::OptimizeNone);
+    function.removeFnAttr(llvm::Attribute::StackProtect);
+    function.removeFnAttr(llvm::Attribute::StackProtectStrong);
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("min-legal-vector-width", "512");
+    function.addFnAttr("no-builtins");
+    function.addFnAttr("no-jump-tables", "false");
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::LoopPassManager loop_passes;
+  loop_passes.addPass(llvm::LoopRotatePass());
+  loop_passes.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(
+      llvm::createFunctionToLoopPassAdaptor(std::move(loop_passes), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::BDCEPass());
+  passes.addPass(llvm::DSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::ADCEPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
+}
+
+void expand_memory_intrinsics(llvm::Function& function) {
+  llvm::SmallVector<llvm::MemIntrinsic*, 8> found;
+  for (llvm::BasicBlock& block : function) {
+    for (llvm::Instruction& instruction : block) {
+      auto* intrinsic = llvm::dyn_cast<llvm::MemIntrinsic>(&instruction);
+      if (!intrinsic || llvm::isa<llvm::MemCpyInlineInst>(intrinsic) ||
+          llvm::isa<llvm::MemSetInlineInst>(intrinsic)) {
+        continue;
+      }
+      found.push_back(intrinsic);
+    }
+  }
+  for (llvm::MemIntrinsic* intrinsic : found) expand(*intrinsic);
+}
+
+std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine,
+                              std::string* assembly) {
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) expand_memory_intrinsics(function);
+  }
+  if (assembly) {
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
+    llvm::SmallVector<char, 0> text = emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
+    assembly->assign(text.begin(), text.end());
+  }
+  llvm::SmallVector<char, 0> bytes = emit(module, machine, llvm::CodeGenFileType::ObjectFile);
+  std::string missing = undefined_symbols(llvm::StringRef(bytes.data(), bytes.size()));
+  if (!missing.empty()) {
+    throw std::logic_error("[jit] the kernel's code would need " + missing +
+                           " from outside: a bug of the kernel compiler");
+  }
+  return std::vector<char>(bytes.begin(), bytes.end());
+}
+
+}  // namespace holdfast::jit

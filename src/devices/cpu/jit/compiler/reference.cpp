@@ -1,0 +1,513 @@
+#include "devices/cpu/jit/compiler/reference.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringSwitch.h>
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/ReplaceConstant.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "devices/cpu/jit/kernel_abi.h"
+#include "msl/scalar_ir.h"
+
+namespace holdfast::jit {
+namespace {
+
+using llvm::IRBuilder;
+using llvm::Value;
+using msl::Intrinsic;
+
+enum class Behaviour : uint8_t { uniform, simdgroup, lane, cross_lane, barrier };
+
+struct Row {
+  const char* name;
+  Behaviour behaviour;
+};
+constexpr Row rows[] = {
+#define X(name, result, parameters, behaviour) {"__hf_" #name, Behaviour::behaviour},
+#include "msl/intrinsics.def"
+#undef X
+};
+
+// The row of intrinsics.def that a call means.
+std::optional<Intrinsic> intrinsic_of(const llvm::Instruction& instruction) {
+  auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  if (!call || !call->getCalledFunction()) return std::nullopt;
+  llvm::StringRef name = call->getCalledFunction()->getName();
+  if (!name.starts_with(msl::intrinsic_prefix)) return std::nullopt;
+  for (size_t i = 0; i < std::size(rows); ++i) {
+    if (name == rows[i].name) return static_cast<Intrinsic>(i);
+  }
+  throw std::logic_error("[jit] " + name.str() + " is no function of kernels");
+}
+
+Behaviour behaviour_of(Intrinsic intrinsic) {
+  return rows[static_cast<size_t>(intrinsic)].behaviour;
+}
+
+bool is_site(const llvm::Instruction& instruction) {
+  std::optional<Intrinsic> intrinsic = intrinsic_of(instruction);
+  return intrinsic && behaviour_of(*intrinsic) >= Behaviour::cross_lane;
+}
+
+// The blocks in topological order, those of a loop next to each other. After each loop's blocks
+// comes its header once more with `is_end` set: the place of its back edge.
+struct Step {
+  llvm::BasicBlock* block;
+  bool is_end;
+};
+class StructuredOrder {
+ public:
+  explicit StructuredOrder(const llvm::LoopInfo& loops) : loops_(loops) {}
+
+  std::vector<Step> run(llvm::Function& function) {
+    visit(nullptr, &function.getEntryBlock());
+    return std::move(steps_);
+  }
+
+ private:
+  // The block that stands for `block` directly inside `inside`: itself, or the header of an inner
+  // loop; null when it is outside.
+  llvm::BasicBlock* representative(const llvm::Loop* inside, llvm::BasicBlock* block) const {
+    const llvm::Loop* loop = loops_.getLoopFor(block);
+    if (loop == inside) return block;
+    while (loop && loop->getParentLoop() != inside) loop = loop->getParentLoop();
+    return loop ? loop->getHeader() : nullptr;
+  }
+
+  void successors(const llvm::Loop* inside, llvm::BasicBlock* block,
+                  llvm::SmallVectorImpl<llvm::BasicBlock*>& result) const {
+    const llvm::Loop* inner = loops_.getLoopFor(block);
+    llvm::SmallVector<llvm::BasicBlock*, 8> targets;
+    if (inner == inside) {
+      targets.append(llvm::succ_begin(block), llvm::succ_end(block));
+    } else {
+      while (inner->getParentLoop() != inside) inner = inner->getParentLoop();
+      inner->getExitBlocks(targets);
+    }
+    for (llvm::BasicBlock* target : targets) {
+      if (inside && target == inside->getHeader()) continue;
+      if (llvm::BasicBlock* r = representative(inside, target)) result.push_back(r);
+    }
+  }
+
+  void visit(const llvm::Loop* inside, llvm::BasicBlock* entry) {
+    std::vector<llvm::BasicBlock*> finished;
+    struct Frame {
+      llvm::BasicBlock* block;
+      llvm::SmallVector<llvm::BasicBlock*, 4> rest;
+    };
+    std::vector<Frame> stack;
+    llvm::DenseSet<llvm::BasicBlock*> seen;
+    auto push = [&](llvm::BasicBlock* block) {
+      if (!seen.insert(block).second) return;
+      stack.push_back({block, {}});
+      successors(inside, block, stack.back().rest);
+    };
+    push(entry);
+    while (!stack.empty()) {
+      if (stack.back().rest.empty()) {
+        finished.push_back(stack.back().block);
+        stack.pop_back();
+      } else {
+        push(stack.back().rest.pop_back_val());
+      }
+    }
+    for (auto block = finished.rbegin(); block != finished.rend(); ++block) {
+      if (loops_.getLoopFor(*block) == inside) {
+        steps_.push_back({*block, false});
+      } else {
+        const llvm::Loop* inner = loops_.getLoopFor(*block);
+        while (inner->getParentLoop() != inside) inner = inner->getParentLoop();
+        visit(inner, *block);
+        steps_.push_back({*block, true});
+      }
+    }
+  }
+
+  const llvm::LoopInfo& loops_;
+  std::vector<Step> steps_;
+};
+
+class ThreadLowering {
+ public:
+  explicit ThreadLowering(llvm::Function& scalar)
+      : scalar_(scalar), module_(*scalar.getParent()), context_(scalar.getContext()) {}
+
+  llvm::Function* run(uint32_t& threadgroup_bytes, bool& parks) {
+    make_function();
+    define_arithmetic(*thread_);
+    lower_loops_and_number_sites();
+    threadgroup_bytes = place_threadgroup_variables();
+    lower_calls();
+    parks = sites_ != 0;
+    return thread_;
+  }
+
+ private:
+  llvm::Type* i8() { return llvm::Type::getInt8Ty(context_); }
+  llvm::Type* i32() { return llvm::Type::getInt32Ty(context_); }
+  llvm::Type* i64() { return llvm::Type::getInt64Ty(context_); }
+  llvm::PointerType* pointer() { return llvm::PointerType::get(context_, 0); }
+
+  Value* field(IRBuilder<>& b, Value* base, size_t offset, llvm::Type* type) {
+    auto* load = b.CreateLoad(type, b.CreateConstInBoundsGEP1_64(i8(), base, offset));
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    return load;
+  }
+
+  // The body moves into a function of one parameter; the old parameters are loaded at its start.
+  void make_function() {
+    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer()}, false);
+    thread_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                     scalar_.getName() + ".thread", module_);
+    thread_->copyAttributesFrom(&scalar_);
+    thread_->setAttributes(llvm::AttributeList::get(
+        context_, llvm::AttributeList::FunctionIndex,
+        llvm::AttrBuilder(context_, scalar_.getAttributes().getFnAttrs())));
+    for (auto attribute : {llvm::Attribute::Memory, llvm::Attribute::NoSync,
+                           llvm::Attribute::WillReturn, llvm::Attribute::MustProgress}) {
+      thread_->removeFnAttr(attribute);
+    }
+    thread_->setVisibility(llvm::GlobalValue::DefaultVisibility);
+    thread_->setLinkage(llvm::GlobalValue::ExternalLinkage);
+    thread_->setCallingConv(llvm::CallingConv::C);
+    thread_->setComdat(nullptr);
+    thread_->splice(thread_->end(), &scalar_);
+    argument_ = thread_->getArg(0);
+    argument_->setName("thread");
+    argument_->addAttr(llvm::Attribute::NoAlias);
+
+    llvm::BasicBlock& old_entry = thread_->getEntryBlock();
+    IRBuilder<> b(&old_entry, old_entry.getFirstNonPHIOrDbgOrAlloca());
+    group_ = field(b, argument_, offsetof(ThreadContext, group), pointer());
+    runtime_ = field(b, argument_, offsetof(ThreadContext, runtime), pointer());
+    memory_ = field(b, group_, offsetof(GroupContext, threadgroup_memory), pointer());
+    cancelled_ = field(b, group_, offsetof(GroupContext, cancelled), pointer());
+    Value* buffers = field(b, group_, offsetof(GroupContext, buffers), pointer());
+    for (llvm::Argument& parameter : scalar_.args()) {
+      Value* value = field(b, buffers, parameter.getArgNo() * sizeof(void*), pointer());
+      if (parameter.getType() != value->getType())
+        value = b.CreateAddrSpaceCast(value, parameter.getType());
+      value->takeName(&parameter);
+      parameter.replaceAllUsesWith(value);
+    }
+    scalar_.eraseFromParent();
+  }
+
+  // Every back edge polls; the sites get their numbers (see ReferenceRuntime), and loops that hold
+  // one bring their lanes together on the back edge.
+  void lower_loops_and_number_sites() {
+    llvm::DominatorTree dominators(*thread_);
+    llvm::LoopInfo loops(dominators);
+    llvm::AssumptionCache assumptions(*thread_);
+    for (llvm::Loop* loop : loops) {
+      llvm::simplifyLoop(loop, &dominators, &loops, nullptr, &assumptions, nullptr,
+                         /*PreserveLCSSA=*/false);
+    }
+    llvm::DenseMap<llvm::BasicBlock*, uint32_t> end_sites;
+    for (const Step& step : StructuredOrder(loops).run(*thread_)) {
+      if (!step.is_end) {
+        for (llvm::Instruction& instruction : *step.block) {
+          if (is_site(instruction)) site_of_[&instruction] = sites_++;
+        }
+      } else if (holds_site(*loop_of(loops, step.block))) {
+        end_sites[step.block] = sites_++;
+      }
+    }
+    llvm::BasicBlock* leave = nullptr;
+    for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
+      llvm::BasicBlock* header = loop->getHeader();
+      llvm::SmallVector<llvm::BasicBlock*, 4> latches;
+      loop->getLoopLatches(latches);
+      for (llvm::BasicBlock* latch : latches) {
+        if (!leave) {
+          leave = llvm::BasicBlock::Create(context_, "cancelled", thread_);
+          llvm::ReturnInst::Create(context_, leave);
+        }
+        llvm::BasicBlock* edge = llvm::SplitEdge(latch, header, &dominators, &loops);
+        IRBuilder<> b(edge->getTerminator());
+        if (auto site = end_sites.find(header); site != end_sites.end()) {
+          auto* type =
+              llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer(), i32()}, false);
+          call_runtime(b, type, offsetof(ReferenceRuntime, converge),
+                       {argument_, b.getInt32(site->second)});
+        }
+        llvm::LoadInst* flag = b.CreateAlignedLoad(i32(), cancelled_, llvm::Align(4));
+        flag->setAtomic(llvm::AtomicOrdering::Monotonic);
+        llvm::Instruction* jump = edge->getTerminator();
+        b.CreateCondBr(b.CreateICmpNE(flag, b.getInt32(0)), leave, header);
+        jump->eraseFromParent();
+      }
+    }
+  }
+
+  static llvm::Loop* loop_of(const llvm::LoopInfo& loops, llvm::BasicBlock* header) {
+    llvm::Loop* loop = loops.getLoopFor(header);
+    while (loop->getHeader() != header) loop = loop->getParentLoop();
+    return loop;
+  }
+
+  static bool holds_site(const llvm::Loop& loop) {
+    for (llvm::BasicBlock* block : loop.blocks()) {
+      if (std::any_of(block->begin(), block->end(), is_site)) return true;
+    }
+    return false;
+  }
+
+  uint32_t place_threadgroup_variables() {
+    uint64_t used = 0;
+    llvm::SmallVector<llvm::GlobalVariable*, 8> variables;
+    for (llvm::GlobalVariable& global : module_.globals()) {
+      if (global.getAddressSpace() == msl::address_space::threadgroup) variables.push_back(&global);
+    }
+    llvm::SmallVector<llvm::Constant*, 8> constants(variables.begin(), variables.end());
+    llvm::convertUsersOfConstantsToInstructions(constants);
+    IRBuilder<> b(llvm::cast<llvm::Instruction>(memory_)->getNextNode());
+    const llvm::DataLayout& layout = module_.getDataLayout();
+    for (llvm::GlobalVariable* variable : variables) {
+      llvm::Align alignment = std::max(
+          llvm::Align(16),
+          variable->getAlign().value_or(layout.getPrefTypeAlign(variable->getValueType())));
+      used = llvm::alignTo(used, alignment);
+      Value* place = b.CreateConstInBoundsGEP1_64(i8(), memory_, used);
+      place = b.CreateAddrSpaceCast(place, variable->getType());
+      place->setName(variable->getName());
+      used += layout.getTypeAllocSize(variable->getValueType());
+      variable->replaceAllUsesWith(place);
+      variable->eraseFromParent();
+    }
+    return static_cast<uint32_t>(std::min<uint64_t>(used, UINT32_MAX));
+  }
+
+  void lower_calls() {
+    llvm::SmallVector<llvm::CallInst*, 32> calls;
+    for (llvm::Instruction& instruction : llvm::instructions(*thread_)) {
+      if (intrinsic_of(instruction)) calls.push_back(llvm::cast<llvm::CallInst>(&instruction));
+    }
+    for (llvm::CallInst* call : calls) {
+      Intrinsic intrinsic = *intrinsic_of(*call);
+      IRBuilder<> b(call);
+      Value* result = nullptr;
+      switch (behaviour_of(intrinsic)) {
+        case Behaviour::cross_lane:
+          result = lower_cross_lane(b, *call, intrinsic);
+          break;
+        case Behaviour::barrier:
+          lower_barrier(b, *call, intrinsic);
+          break;
+        default:
+          result = lower_position(b, *call, intrinsic);
+      }
+      if (result && !call->getType()->isVoidTy()) {
+        if (result->getType() != call->getType())
+          result = b.CreateZExtOrTrunc(result, call->getType());
+        call->replaceAllUsesWith(result);
+      }
+      call->eraseFromParent();
+    }
+    for (llvm::Function& function : llvm::make_early_inc_range(module_)) {
+      if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
+    }
+  }
+
+  // Element `axis` of three uint32_t at `offset`.
+  Value* axis_field(IRBuilder<>& b, Value* base, size_t offset, Value* axis) {
+    if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(axis))
+      return field(b, base, offset + std::min<uint64_t>(constant->getZExtValue(), 2) * 4, i32());
+    Value* bounded = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, axis,
+                                             llvm::ConstantInt::get(axis->getType(), 2));
+    Value* start = b.CreateConstInBoundsGEP1_64(i8(), base, offset);
+    return b.CreateLoad(i32(), b.CreateInBoundsGEP(i32(), start, bounded));
+  }
+
+  Value* lower_position(IRBuilder<>& b, llvm::CallInst& call, Intrinsic intrinsic) {
+    auto group = [&](size_t offset) {
+      return axis_field(b, group_, offset, call.getArgOperand(0));
+    };
+    switch (intrinsic) {
+      case Intrinsic::thread_position_in_threadgroup:
+        return axis_field(b, argument_, offsetof(ThreadContext, position), call.getArgOperand(0));
+      case Intrinsic::threadgroup_position_in_grid:
+        return group(offsetof(GroupContext, group));
+      case Intrinsic::threads_per_threadgroup:
+        return group(offsetof(GroupContext, size));
+      case Intrinsic::dispatch_threads_per_threadgroup:
+        return group(offsetof(GroupContext, full_size));
+      case Intrinsic::threadgroups_per_grid:
+        return group(offsetof(GroupContext, groups));
+      case Intrinsic::threads_per_grid:
+        return group(offsetof(GroupContext, grid));
+      case Intrinsic::simdgroups_per_threadgroup:
+        return field(b, group_, offsetof(GroupContext, simdgroups), i32());
+      case Intrinsic::simdgroup_index_in_threadgroup:
+        return field(b, argument_, offsetof(ThreadContext, simdgroup), i32());
+      case Intrinsic::thread_index_in_simdgroup:
+        return field(b, argument_, offsetof(ThreadContext, lane), i32());
+      case Intrinsic::poll: {
+        llvm::LoadInst* flag = b.CreateAlignedLoad(i32(), cancelled_, llvm::Align(4));
+        flag->setAtomic(llvm::AtomicOrdering::Monotonic);
+        return b.CreateZExt(b.CreateICmpNE(flag, b.getInt32(0)), i32());
+      }
+      default:
+        throw std::logic_error(std::string("[jit] no lowering of ") +
+                               rows[static_cast<size_t>(intrinsic)].name);
+    }
+  }
+
+  llvm::CallInst* call_runtime(IRBuilder<>& b, llvm::FunctionType* type, size_t offset,
+                               llvm::ArrayRef<Value*> arguments) {
+    llvm::CallInst* call = b.CreateCall(type, field(b, runtime_, offset, pointer()), arguments);
+    call->setConvergent();
+    call->setDoesNotThrow();
+    return call;
+  }
+
+  Value* lower_cross_lane(IRBuilder<>& b, llvm::CallInst& call, Intrinsic intrinsic) {
+    constexpr unsigned max_operands = 7;
+    if (!operands_) {
+      IRBuilder<> at_start(&thread_->getEntryBlock(), thread_->getEntryBlock().begin());
+      operands_ = at_start.CreateAlloca(llvm::ArrayType::get(i64(), max_operands));
+    }
+    if (call.arg_size() > max_operands) throw std::logic_error("[jit] too many operands");
+    for (unsigned i = 0; i < call.arg_size(); ++i) {
+      Value* bits = call.getArgOperand(i);
+      if (bits->getType()->isFloatTy()) bits = b.CreateBitCast(bits, i32());
+      bits = b.CreateZExt(bits, i64());
+      b.CreateStore(bits, b.CreateConstInBoundsGEP1_64(i64(), operands_, i));
+    }
+    auto* type = llvm::FunctionType::get(i64(), {pointer(), i32(), i32(), pointer()}, false);
+    Value* result = call_runtime(b, type, offsetof(ReferenceRuntime, cross_lane),
+                                 {argument_, b.getInt32(static_cast<uint32_t>(intrinsic)),
+                                  b.getInt32(site_of_.lookup(&call)), operands_});
+    if (call.getType()->isFloatTy())
+      return b.CreateBitCast(b.CreateTrunc(result, i32()), call.getType());
+    return result;
+  }
+
+  void lower_barrier(IRBuilder<>& b, llvm::CallInst& call, Intrinsic intrinsic) {
+    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context_),
+                                         {pointer(), i32(), i32(), i32()}, false);
+    call_runtime(b, type, offsetof(ReferenceRuntime, barrier),
+                 {argument_, b.getInt32(static_cast<uint32_t>(intrinsic)),
+                  b.getInt32(site_of_.lookup(&call)), call.getArgOperand(0)});
+  }
+
+  llvm::Function& scalar_;
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  llvm::Function* thread_ = nullptr;
+  llvm::Argument* argument_ = nullptr;
+  Value *group_ = nullptr, *runtime_ = nullptr, *memory_ = nullptr, *cancelled_ = nullptr;
+  llvm::AllocaInst* operands_ = nullptr;
+  llvm::DenseMap<const llvm::Instruction*, uint32_t> site_of_;
+  uint32_t sites_ = 0;
+};
+
+void define_division(llvm::BinaryOperator& division) {
+  bool is_signed = division.getOpcode() == llvm::Instruction::SDiv ||
+                   division.getOpcode() == llvm::Instruction::SRem;
+  bool is_remainder = division.getOpcode() == llvm::Instruction::SRem ||
+                      division.getOpcode() == llvm::Instruction::URem;
+  Value* divisor = division.getOperand(1);
+  if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(divisor)) {
+    if (!constant->isZero() && !(is_signed && constant->isMinusOne())) return;
+  }
+  IRBuilder<> b(&division);
+  llvm::Type* type = division.getType();
+  Value* dividend = b.CreateFreeze(division.getOperand(0));
+  divisor = b.CreateFreeze(divisor);
+  Value* by_zero = b.CreateICmpEQ(divisor, llvm::Constant::getNullValue(type));
+  Value* refused = by_zero;
+  if (is_signed) {
+    llvm::Constant* lowest =
+        llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(type->getScalarSizeInBits()));
+    Value* overflows = b.CreateAnd(b.CreateICmpEQ(dividend, lowest),
+                                   b.CreateICmpEQ(divisor, llvm::Constant::getAllOnesValue(type)));
+    refused = b.CreateOr(by_zero, overflows);
+  }
+  Value* safe = b.CreateSelect(refused, llvm::ConstantInt::get(type, 1), divisor);
+  auto* plain = llvm::cast<llvm::BinaryOperator>(division.clone());
+  plain->dropPoisonGeneratingFlags();
+  plain->setOperand(0, dividend);
+  plain->setOperand(1, safe);
+  b.Insert(plain);
+  // By 1 the quotient is the dividend and the remainder 0: right for INT_MIN / -1 already.
+  Value* at_zero = is_remainder ? dividend : llvm::Constant::getNullValue(type);
+  division.replaceAllUsesWith(b.CreateSelect(by_zero, at_zero, plain));
+  division.eraseFromParent();
+}
+
+void define_shift(llvm::BinaryOperator& shift) {
+  unsigned width = shift.getType()->getScalarSizeInBits();
+  shift.dropPoisonGeneratingFlags();
+  if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(shift.getOperand(1))) {
+    if (constant->getValue().ult(width)) return;
+  }
+  if ((width & (width - 1)) != 0) return;
+  IRBuilder<> b(&shift);
+  shift.setOperand(1, b.CreateAnd(b.CreateFreeze(shift.getOperand(1)),
+                                  llvm::ConstantInt::get(shift.getType(), width - 1)));
+}
+
+void define_conversion(llvm::CastInst& conversion) {
+  llvm::Intrinsic::ID id = conversion.getOpcode() == llvm::Instruction::FPToSI
+                               ? llvm::Intrinsic::fptosi_sat
+                               : llvm::Intrinsic::fptoui_sat;
+  IRBuilder<> b(&conversion);
+  Value* source = conversion.getOperand(0);
+  conversion.replaceAllUsesWith(
+      b.CreateIntrinsic(id, {conversion.getType(), source->getType()}, {source}));
+  conversion.eraseFromParent();
+}
+
+}  // namespace
+
+void define_arithmetic(llvm::Function& function) {
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+    switch (instruction.getOpcode()) {
+      case llvm::Instruction::SDiv:
+      case llvm::Instruction::UDiv:
+      case llvm::Instruction::SRem:
+      case llvm::Instruction::URem:
+        define_division(llvm::cast<llvm::BinaryOperator>(instruction));
+        break;
+      case llvm::Instruction::Shl:
+      case llvm::Instruction::LShr:
+      case llvm::Instruction::AShr:
+        define_shift(llvm::cast<llvm::BinaryOperator>(instruction));
+        break;
+      case llvm::Instruction::FPToSI:
+      case llvm::Instruction::FPToUI:
+        define_conversion(llvm::cast<llvm::CastInst>(instruction));
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+llvm::Function* lower_to_thread(llvm::Function& scalar, uint32_t& threadgroup_bytes, bool* parks) {
+  bool can_park = false;
+  llvm::Function* thread = ThreadLowering(scalar).run(threadgroup_bytes, can_park);
+  if (parks) *parks = can_park;
+  return thread;
+}
+
+}  // namespace holdfast::jit
