@@ -8,6 +8,7 @@
 #include <holdfast/encoder.h>
 #include <holdfast/errors.h>
 #include <holdfast/event.h>
+#include <holdfast/fast.h>
 #include <holdfast/label.h>
 #include <holdfast/memory.h>
 #include <holdfast/ops.h>

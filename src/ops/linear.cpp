@@ -1,32 +1,11 @@
 // Matrix products.
-#include <cstdlib>
-#include <memory>
-#include <new>
-
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/task_scratch.h"
 #include "ops/support.h"
 
 namespace holdfast {
 
 namespace {
-
-// Memory for one task after the other, freed when the range of tasks ends.
-class TaskScratch {
- public:
-  explicit TaskScratch(size_t bytes) {
-    constexpr size_t alignment = 64;
-    if (bytes == 0) return;
-    memory_.reset(std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
-    if (memory_ == nullptr) throw std::bad_alloc();
-  }
-  void* get() const { return memory_.get(); }
-
- private:
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<void, Free> memory_;
-};
 
 class Matmul final : public Op {
  public:
@@ -64,7 +43,7 @@ void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
   // A multiplication weighs about as much as an eighth of a byte moved.
   int64_t work = static_cast<int64_t>(out.size()) * k / 8 + static_cast<int64_t>(out.nbytes());
   encoder.native(name(), tasks, work, [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-    TaskScratch scratch(plan.task_scratch_bytes());
+    cpu::TaskScratch scratch(plan.task_scratch_bytes());
     for (int64_t task = begin; task < end; ++task) {
       plan.run(task, left, right, target, scratch.get());
     }

@@ -182,6 +182,18 @@ array make_temporary(Encoder& encoder, size_t bytes) {
   return temporary;
 }
 
+array make_dense(Encoder& encoder, const char* op, const array& in) {
+  if (in.flags().row_contiguous) return in;
+  array dense(in.shape(), in.dtype(), nullptr, {});
+  encode_copy(encoder, op, in, dense);
+  return dense;
+}
+
+array make_rows_dense(Encoder& encoder, const char* op, const array& in) {
+  if (in.ndim() == 0 || in.strides(-1) == 1 || in.shape(-1) <= 1) return in;
+  return make_dense(encoder, op, in);
+}
+
 void allocate_or_take(Encoder& encoder, const array& in, array& out) {
   if (in.is_donatable() && in.flags().row_contiguous && in.itemsize() == out.itemsize() &&
       in.size() == out.size()) {

@@ -92,6 +92,10 @@ array make_node(Shape shape, Dtype dtype, std::vector<array> inputs, StreamOrDev
 void encode_copy(Encoder& encoder, const char* op, const array& in, array& out);
 // An evaluated array over memory that commands of this list use: a temporary.
 array make_temporary(Encoder& encoder, size_t bytes);
+// `in` itself when its elements are row-contiguous, else a temporary copy that is.
+array make_dense(Encoder& encoder, const char* op, const array& in);
+// The same, but rows (the last axis) need only be contiguous by themselves.
+array make_rows_dense(Encoder& encoder, const char* op, const array& in);
 // Lets `out` take over `in`'s memory when nobody else uses it and it is dense; else allocates.
 void allocate_or_take(Encoder& encoder, const array& in, array& out);
 

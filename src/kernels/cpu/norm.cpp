@@ -1,0 +1,53 @@
+#include "kernels/cpu/norm.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/simd/norm_kernels.h"
+#include "kernels/cpu/simd/target_table.h"
+
+HOLDFAST_SIMD_TABLE(NormKernels, norm_kernels)
+
+namespace holdfast::cpu {
+namespace {
+
+constexpr int64_t task_elements = int64_t{64} << 10;
+// Rows up to this many bytes are made in the cache and written past it.
+constexpr int64_t streamed_row_bytes = int64_t{16} << 10;
+
+}  // namespace
+
+NormPlan::NormPlan(NormKind kind, Dtype::Val dtype, std::span<const int32_t> shape,
+                   std::span<const int64_t> strides, double epsilon)
+    : kind_(kind),
+      dtype_(dtype),
+      item_(static_cast<int64_t>(item_size(dtype))),
+      epsilon_(epsilon),
+      length_(shape.back()),
+      rows_(collapse(shape.first(shape.size() - 1), strides.first(shape.size() - 1))) {
+  if (rows_.size == 0 || length_ == 0) return;
+  int64_t row_bytes = length_ * item_;
+  stream_ = static_cast<size_t>(rows_.size * row_bytes) > stream_threshold() &&
+            row_bytes <= streamed_row_bytes && row_bytes >= 256;
+  rows_per_task_ = std::max<int64_t>(1, task_elements / length_);
+  tasks_ = (rows_.size + rows_per_task_ - 1) / rows_per_task_;
+}
+
+void NormPlan::run(int64_t task, const void* input, const void* weight, const void* bias,
+                   void* output) const noexcept {
+  auto* kernel = kind_ == NormKind::rms ? simd::norm_kernels().rms : simd::norm_kernels().layer;
+  int64_t begin = task * rows_per_task_;
+  int64_t end = std::min(rows_.size, begin + rows_per_task_);
+  int64_t row_bytes = length_ * item_;
+  alignas(64) char staged[streamed_row_bytes];
+  Odometer in(rows_, begin);
+  for (int64_t row = begin; row < end; ++row, in.advance(1)) {
+    const char* from = static_cast<const char*>(input) + in.offset() * item_;
+    char* to = static_cast<char*>(output) + row * row_bytes;
+    kernel(dtype_, {from, weight, bias, stream_ ? staged : to, length_, epsilon_});
+    if (stream_) stream_block(to, staged, static_cast<size_t>(row_bytes));
+  }
+  if (stream_) end_stream();
+}
+
+}  // namespace holdfast::cpu

@@ -1,0 +1,106 @@
+#include "kernels/cpu/rope.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/layout.h"
+#include "kernels/cpu/simd/rope_kernels.h"
+#include "kernels/cpu/simd/target_table.h"
+
+HOLDFAST_SIMD_TABLE(RopeKernels, rope_kernels)
+
+namespace holdfast::cpu {
+namespace {
+
+constexpr int64_t task_elements = int64_t{64} << 10;
+constexpr int64_t streamed_row_bytes = int64_t{16} << 10;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+RopePlan::RopePlan(Dtype::Val dtype, const RopeShape& shape, int64_t pairs, bool traditional,
+                   std::optional<double> base, double scale)
+    : dtype_(dtype),
+      item_(static_cast<int64_t>(item_size(dtype))),
+      shape_(shape),
+      pairs_(pairs),
+      padded_pairs_(divide_up(std::max<int64_t>(pairs, 1), 8) * 8),
+      traditional_(traditional),
+      scale_(scale) {
+  if (base) {
+    rates_.assign(static_cast<size_t>(padded_pairs_), 0.0);
+    double step = -std::log2(*base) / static_cast<double>(pairs);
+    for (int64_t i = 0; i < pairs; ++i) {
+      rates_[static_cast<size_t>(i)] = std::exp2(step * static_cast<double>(i));
+    }
+  }
+  int64_t elements = shape.batch * shape.heads * shape.positions * shape.features;
+  if (elements == 0) return;
+  int64_t row_bytes = shape.features * item_;
+  stream_ = static_cast<size_t>(elements * item_) > stream_threshold() &&
+            row_bytes <= streamed_row_bytes && row_bytes >= 256;
+  // The angles of a position serve all heads: a task takes many heads before many positions.
+  int64_t rows = std::max<int64_t>(1, task_elements / shape.features);
+  heads_per_task_ = std::min(shape.heads, std::max<int64_t>(rows, 8));
+  positions_per_task_ = std::min(shape.positions, std::max<int64_t>(1, rows / heads_per_task_));
+  head_tasks_ = divide_up(shape.heads, heads_per_task_);
+  position_tasks_ = divide_up(shape.positions, positions_per_task_);
+  tasks_ = shape.batch * head_tasks_ * position_tasks_;
+}
+
+size_t RopePlan::task_scratch_bytes() const {
+  auto count = static_cast<size_t>(padded_pairs_);
+  return count * sizeof(double) +
+         2 * count * sizeof(float) * static_cast<size_t>(positions_per_task_);
+}
+
+void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int64_t offset_stride,
+                   const float* frequencies, void* output, void* task_scratch) const noexcept {
+  const simd::RopeKernels& kernels = simd::rope_kernels();
+  int64_t first_position = task % position_tasks_ * positions_per_task_;
+  int64_t first_head = task / position_tasks_ % head_tasks_ * heads_per_task_;
+  int64_t batch = task / position_tasks_ / head_tasks_;
+  int64_t positions = std::min(positions_per_task_, shape_.positions - first_position);
+  int64_t heads = std::min(heads_per_task_, shape_.heads - first_head);
+
+  auto* own_rates = static_cast<double*>(task_scratch);
+  auto* cosines = reinterpret_cast<float*>(own_rates + padded_pairs_);
+  float* sines = cosines + padded_pairs_ * positions_per_task_;
+  const double* rates = rates_.data();
+  if (frequencies != nullptr) {
+    for (int64_t i = 0; i < padded_pairs_; ++i) {
+      own_rates[i] = i < pairs_ ? 1.0 / static_cast<double>(frequencies[i]) : 0.0;
+    }
+    rates = own_rates;
+  }
+  auto offset = static_cast<double>(offsets[batch * offset_stride]);
+  for (int64_t p = 0; p < positions; ++p) {
+    double position = (offset + static_cast<double>(first_position + p)) * scale_;
+    kernels.angles(position, rates, padded_pairs_, cosines + p * padded_pairs_,
+                   sines + p * padded_pairs_);
+  }
+  int64_t row_bytes = shape_.features * item_;
+  alignas(64) char staged[streamed_row_bytes];
+  for (int64_t h = 0; h < heads; ++h) {
+    int64_t head = first_head + h;
+    const char* from =
+        static_cast<const char*>(input) + (batch * shape_.batch_stride + head * shape_.head_stride +
+                                           first_position * shape_.position_stride) *
+                                              item_;
+    char* to = static_cast<char*>(output) +
+               ((batch * shape_.heads + head) * shape_.positions + first_position) * row_bytes;
+    for (int64_t p = 0; p < positions; ++p) {
+      kernels.rotate(
+          dtype_, traditional_,
+          {from + p * shape_.position_stride * item_, stream_ ? staged : to,
+           cosines + p * padded_pairs_, sines + p * padded_pairs_, pairs_, shape_.features});
+      if (stream_) stream_block(to, staged, static_cast<size_t>(row_bytes));
+      to += row_bytes;
+    }
+  }
+  if (stream_) end_stream();
+}
+
+}  // namespace holdfast::cpu

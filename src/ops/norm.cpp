@@ -1,0 +1,103 @@
+// fast::rms_norm and fast::layer_norm.
+#include <holdfast/fast.h>
+
+#include "kernels/cpu/norm.h"
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+using cpu::NormKind;
+
+// Inputs: x, then weight and bias where there are such. All have the output's dtype.
+class Norm final : public Op {
+ public:
+  Norm(Stream stream, NormKind kind, float epsilon, bool has_weight, bool has_bias)
+      : Op(stream), kind_(kind), epsilon_(epsilon), has_weight_(has_weight), has_bias_(has_bias) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return kind_ == NormKind::rms ? "RMSNorm" : "LayerNorm"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Norm*>(&other);
+    return same != nullptr && same->kind_ == kind_ && same->epsilon_ == epsilon_ &&
+           same->has_weight_ == has_weight_ && same->has_bias_ == has_bias_;
+  }
+
+ private:
+  NormKind kind_;
+  float epsilon_;
+  bool has_weight_, has_bias_;
+};
+
+void Norm::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  array& out = outputs[0];
+  if (out.size() == 0) return encoder.allocate(out);
+  array x = make_rows_dense(encoder, name(), inputs[0]);
+  std::optional<array> weight, bias;
+  if (has_weight_) weight = make_dense(encoder, name(), inputs[1]);
+  if (has_bias_) bias = make_dense(encoder, name(), inputs[has_weight_ ? 2 : 1]);
+  // A temporary copy is not donatable either: its memory is reused by later ops of the queue.
+  if (inputs[0].flags().row_contiguous) {
+    allocate_or_take(encoder, inputs[0], out);
+  } else {
+    encoder.allocate(out);
+  }
+  cpu::NormPlan plan(kind_, x.dtype(), span_of(x.shape()), span_of(x.strides()),
+                     static_cast<double>(epsilon_));
+  encoder.input(x);
+  if (weight) encoder.input(*weight);
+  if (bias) encoder.input(*bias);
+  encoder.output(out);
+  const void* from = x.data<char>();
+  const void* weights = weight ? weight->data<char>() : nullptr;
+  const void* biases = bias ? bias->data<char>() : nullptr;
+  void* to = out.data<char>();
+  int64_t tasks = plan.tasks();
+  encoder.native(name(), tasks, 3 * static_cast<int64_t>(out.nbytes()),
+                 [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+                   for (int64_t task = begin; task < end; ++task) {
+                     plan.run(task, from, weights, biases, to);
+                   }
+                 });
+}
+
+array normalise(const char* op, NormKind kind, const array& x, const std::optional<array>& weight,
+                const std::optional<array>& bias, float epsilon, StreamOrDevice s) {
+  if (x.ndim() == 0) {
+    throw std::invalid_argument(
+        text("[", op, "] expected x with one dimension or more, got a 0-d array"));
+  }
+  auto check = [&](const char* what, const std::optional<array>& row) {
+    if (row && (row->ndim() != 1 || row->shape(0) != x.shape(-1))) {
+      throw std::invalid_argument(text("[", op, "] expected ", what, " of shape (", x.shape(-1),
+                                       "), the last dimension of x, got shape ", row->shape()));
+    }
+  };
+  check("weight", weight);
+  check("bias", bias);
+  // The bias adds to what the weight has scaled: it does not widen the result.
+  Dtype dtype = weight ? promote_types(x.dtype(), weight->dtype()) : x.dtype();
+  if (!issubdtype(dtype, floating)) {
+    throw std::invalid_argument(text("[", op, "] expected a floating dtype, got ", dtype));
+  }
+  std::vector<array> inputs{astype(x, dtype, s)};
+  if (weight) inputs.push_back(astype(*weight, dtype, s));
+  if (bias) inputs.push_back(astype(*bias, dtype, s));
+  return make_node<Norm>(x.shape(), dtype, std::move(inputs), s, kind, epsilon, weight.has_value(),
+                         bias.has_value());
+}
+
+}  // namespace
+
+array fast::rms_norm(const array& x, const std::optional<array>& weight, float eps,
+                     StreamOrDevice s) {
+  return normalise("rms_norm", NormKind::rms, x, weight, std::nullopt, eps, s);
+}
+
+array fast::layer_norm(const array& x, const std::optional<array>& weight,
+                       const std::optional<array>& bias, float eps, StreamOrDevice s) {
+  return normalise("layer_norm", NormKind::layer, x, weight, bias, eps, s);
+}
+
+}  // namespace holdfast
