@@ -50,6 +50,7 @@ PUBLIC_HEADERS = {
     "holdfast/allocator.h": "base",
     "holdfast/memory.h": "exec",
     "holdfast/event.h": "exec",
+    "holdfast/kernel_cache.h": "exec",
     "holdfast/array.h": "graph",
     "holdfast/primitive.h": "graph",
     "holdfast/encoder.h": "graph",

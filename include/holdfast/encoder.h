@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -15,7 +16,26 @@ namespace holdfast {
 
 namespace exec {
 class Queue;
-}
+class Pipeline;
+}  // namespace exec
+
+// What a kernel's argument is bound to.
+struct KernelBinding {
+  enum class Kind : uint8_t {
+    none,    // no buffer: the kernel has no argument of this slot
+    input,   // an evaluated array
+    output,  // an array with memory, read and written
+    bytes,   // copied when the dispatch is encoded
+  };
+  static KernelBinding input(const array& a) { return {Kind::input, &a, 0}; }
+  static KernelBinding output(array& a) { return {Kind::output, &a, 0}; }
+  static KernelBinding bytes(const void* address, size_t size) {
+    return {Kind::bytes, address, size};
+  }
+  Kind kind = Kind::none;
+  const void* what = nullptr;  // an array, or bytes
+  size_t size = 0;             // of bytes
+};
 
 // Used inside eval_cpu/eval_gpu of a primitive, on the thread that evaluates, with the stream's
 // queue locked. A command takes the bindings made since the previous command.
@@ -61,6 +81,16 @@ class Encoder {
   void copy(const array& source, array& target);
   // Fills the contiguous `target` with a pattern of its item size.
   void fill(array& target, const void* value);
+
+  // Runs a kernel over a grid of threads. `bindings` are its arguments by slot ([[buffer(n)]]),
+  // `threadgroup_bytes` the sizes of its threadgroup arguments by theirs. The command list owns the
+  // pipeline and all that is bound. Throws std::invalid_argument when the kernel wants an argument
+  // that is not there, or the grid is not one that the device runs.
+  struct Grid {
+    uint32_t x = 1, y = 1, z = 1;
+  };
+  void dispatch(const exec::Pipeline& pipeline, std::span<const KernelBinding> bindings, Grid grid,
+                Grid threadgroup, std::span<const uint32_t> threadgroup_bytes = {});
 
   exec::Queue& queue() { return queue_; }
   explicit Encoder(exec::Queue& queue) : queue_(queue) {}

@@ -21,6 +21,12 @@ constexpr Switch switches[] = {
      "`0`: memory that queued work still uses is not reused inside its queue"},
     {"HOLDFAST_RETAIN", "1",
      "`0`: bind without retaining, for tests and bisection only: programs break"},
+    {"HOLDFAST_KERNEL_CACHE_ENTRIES", "1024",
+     "compiled kernels kept in memory (1 or more); work in flight keeps its own"},
+    {"HOLDFAST_DISK_CACHE", "1", "`0`: compiled kernels are neither read from disk nor kept there"},
+    {"HOLDFAST_CACHE_DIR", "~/.cache/holdfast",
+     "folder for compiled kernels; `XDG_CACHE_HOME` is respected"},
+    {"HOLDFAST_CACHE_MB", "512", "MiB of compiled kernels kept on disk (1 or more)"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
 };
@@ -68,6 +74,11 @@ Settings parse(Lookup lookup) {
   s.fuse = boolean(lookup, "HOLDFAST_FUSE", true);
   s.recycle = boolean(lookup, "HOLDFAST_RECYCLE", true);
   s.retain = boolean(lookup, "HOLDFAST_RETAIN", true);
+  s.kernel_cache_entries = static_cast<size_t>(
+      integer(lookup, "HOLDFAST_KERNEL_CACHE_ENTRIES", 1024, 1, int64_t{1} << 20));
+  s.disk_cache = boolean(lookup, "HOLDFAST_DISK_CACHE", true);
+  s.disk_cache_bytes =
+      static_cast<uint64_t>(integer(lookup, "HOLDFAST_CACHE_MB", 512, 1, int64_t{1} << 30)) << 20;
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);
     if (name != "cpu" && name != "gpu") reject("HOLDFAST_DEFAULT_DEVICE", device, "cpu or gpu");

@@ -26,6 +26,9 @@ struct Settings {
   int max_ops_per_buffer = 256;
   size_t max_bytes_per_buffer = size_t{256} << 20;
   bool default_device_is_gpu = false;
+  size_t kernel_cache_entries = 1024;
+  bool disk_cache = true;
+  uint64_t disk_cache_bytes = uint64_t{512} << 20;
 };
 
 // Reads the environment at the first call. Throws std::invalid_argument that names the variable,

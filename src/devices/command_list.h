@@ -14,6 +14,7 @@
 #include <holdfast/label.h>
 
 #include "devices/memory.h"
+#include "devices/pipeline.h"
 
 namespace holdfast::exec {
 
@@ -34,7 +35,7 @@ struct Edge {
 };
 
 struct Command {
-  enum class Kind : uint8_t { native, copy, fill };
+  enum class Kind : uint8_t { native, copy, fill, dispatch };
 
   Kind kind = Kind::native;
   const char* op = "";      // the primitive that encoded it
@@ -52,6 +53,10 @@ struct Command {
   void* target = nullptr;
   size_t bytes = 0;
   size_t pattern_size = 0;
+  // dispatch: the pipeline over a grid; `work` is the bytes that are bound
+  const Pipeline* pipeline = nullptr;
+  uint64_t pipeline_identity = 0;  // the pipeline's when it was encoded
+  const Dispatch* dispatch = nullptr;
 };
 
 // Memory for the parameters of a list's commands: freed all at once, kept for the next list.
@@ -78,6 +83,7 @@ struct CommandList {
   std::vector<Binding> bindings;
   std::vector<Edge> edges;
   std::vector<Buffer*> retained;
+  std::vector<Ref<const Pipeline>> pipelines;  // that its commands dispatch
   struct Destructor {
     void (*destroy)(void*);
     void* object;
@@ -100,7 +106,8 @@ struct CommandList {
 
   CommandList* next = nullptr;  // in the device's or the queue's list of lists
 
-  // Destroys parameters and forgets everything but memory. `retained` must be empty.
+  // Destroys parameters and forgets everything but memory. `retained` and `pipelines` must be
+  // empty.
   void clear();
 
  private:

@@ -138,6 +138,7 @@ CommandList::AfterCompletion Queue::finish(CommandList& list) {
     DeferredDeleters deferred;
     for (Buffer* buffer : list.retained) buffer->release_from_list();
     list.retained.clear();
+    list.pipelines.clear();
     list.clear();
     after_completion = deferred.to_run();
   }
@@ -261,6 +262,18 @@ void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes) {
     entry.retained_identity = identity;
   }
   list.bindings.push_back({buffer, identity, storage, begin, end, writes});
+}
+
+void Queue::retain(const Pipeline& pipeline) {
+  if (!retain_) return;
+  std::vector<Ref<const Pipeline>>& pipelines = open().pipelines;
+  // A model's few kernels take turns: looking back a little finds most of them.
+  constexpr size_t look_back = 8;
+  size_t first = pipelines.size() > look_back ? pipelines.size() - look_back : 0;
+  for (size_t i = pipelines.size(); i-- > first;) {
+    if (pipelines[i] == &pipeline) return;
+  }
+  pipelines.push_back(Ref<const Pipeline>(&pipeline));
 }
 
 void Queue::wait_for_input(const Event& event) {

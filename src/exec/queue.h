@@ -86,6 +86,8 @@ class Queue {
   void bind(Buffer* buffer, int64_t begin, int64_t end, bool writes);
   void wait_for_input(const Event& event);
   void* parameters(size_t size, size_t alignment) { return open().arena.allocate(size, alignment); }
+  // The list owns the pipeline from now on.
+  void retain(const Pipeline& pipeline);
   // Takes the bindings since the previous command.
   void add(Command command, void (*destroy)(void*));
 

@@ -1,7 +1,10 @@
 #include <holdfast/encoder.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 
+#include "devices/pipeline.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
 
@@ -116,6 +119,77 @@ void Encoder::fill(array& target, const void* value) {
   command.target = target.data<void>();
   command.bytes = target.data_size() * target.itemsize();
   command.work = static_cast<int64_t>(command.bytes);
+  queue_.add(std::move(command), nullptr);
+}
+
+void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBinding> bindings,
+                       Grid grid, Grid threadgroup, std::span<const uint32_t> threadgroup_bytes) {
+  const std::vector<msl::KernelArgument>& arguments = pipeline.interface().arguments;
+  auto missing = [&](const msl::KernelArgument& argument) {
+    return std::invalid_argument("[" + pipeline.name() + "] nothing is bound to its argument \"" +
+                                 argument.name + "\" (slot " + std::to_string(argument.slot) + ")");
+  };
+  auto* dispatch = new (parameters(sizeof(exec::Dispatch), alignof(exec::Dispatch))) exec::Dispatch;
+  // By slot first: what is bound lives, whether the kernel uses it or not.
+  void** by_slot =
+      static_cast<void**>(parameters(std::max<size_t>(bindings.size(), 1) * sizeof(void*), 8));
+  int64_t work = 0;
+  for (size_t slot = 0; slot < bindings.size(); ++slot) {
+    const KernelBinding& binding = bindings[slot];
+    by_slot[slot] = nullptr;
+    if (binding.kind == KernelBinding::Kind::none) continue;
+    if (binding.kind == KernelBinding::Kind::bytes) {
+      by_slot[slot] = parameters(std::max<size_t>(binding.size, 1), 16);
+      std::memcpy(by_slot[slot], binding.what, binding.size);
+      continue;
+    }
+    // A kernel that writes what was given to it as an input is ordered as a writer.
+    bool writes = binding.kind == KernelBinding::Kind::output ||
+                  std::any_of(arguments.begin(), arguments.end(), [&](const auto& argument) {
+                    return argument.slot == slot && argument.written &&
+                           argument.kind != msl::KernelArgument::Kind::threadgroup;
+                  });
+    const array& a = *static_cast<const array*>(binding.what);
+    if (binding.kind == KernelBinding::Kind::input) input(a);
+    if (writes) output(const_cast<array&>(a));
+    by_slot[slot] = const_cast<void*>(a.data<void>());
+    work += static_cast<int64_t>(a.data_size() * a.itemsize());
+  }
+  size_t count = std::max<size_t>(arguments.size(), 1);
+  void** buffers = static_cast<void**>(parameters(count * sizeof(void*), alignof(void*)));
+  auto* sizes = static_cast<uint32_t*>(parameters(count * sizeof(uint32_t), alignof(uint32_t)));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const msl::KernelArgument& argument = arguments[i];
+    buffers[i] = nullptr;
+    sizes[i] = 0;
+    if (argument.kind == msl::KernelArgument::Kind::threadgroup) {
+      if (argument.slot >= threadgroup_bytes.size()) throw missing(argument);
+      sizes[i] = threadgroup_bytes[argument.slot];
+    } else {
+      if (argument.slot >= bindings.size() ||
+          bindings[argument.slot].kind == KernelBinding::Kind::none) {
+        throw missing(argument);
+      }
+      buffers[i] = by_slot[argument.slot];
+    }
+  }
+  dispatch->buffers = buffers;
+  dispatch->threadgroup_bytes = sizes;
+  const uint32_t threads[] = {grid.x, grid.y, grid.z};
+  const uint32_t group[] = {threadgroup.x, threadgroup.y, threadgroup.z};
+  for (int i = 0; i < 3; ++i) {
+    dispatch->grid[i] = threads[i];
+    dispatch->threadgroup[i] = std::min(group[i], threads[i]);
+  }
+  pipeline.check(*dispatch);
+  queue_.retain(pipeline);
+  exec::Command command;
+  command.kind = exec::Command::Kind::dispatch;
+  command.detail = "dispatch";
+  command.pipeline = &pipeline;
+  command.pipeline_identity = pipeline.identity();
+  command.dispatch = dispatch;
+  command.work = work;
   queue_.add(std::move(command), nullptr);
 }
 

@@ -240,6 +240,7 @@ class Evaluator {
       outputs_.push_back(node);
     }
     bool keep = keep_graph_ || (n.tracer && detail::in_tracing());
+    primitive.prepare();
     Event event;
     {
       exec::Queue::Transaction transaction(queue, literal_name(primitive), primitive.label(),

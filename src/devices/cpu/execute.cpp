@@ -9,6 +9,7 @@
 #endif
 
 #include "base/fault.h"
+#include "devices/cpu/cpu_kernel.h"
 #include "devices/device.h"
 
 namespace holdfast::exec {
@@ -57,7 +58,33 @@ void run_fill(void* parameters, int64_t begin, int64_t end) {
   }
 }
 
-void run_command(Command& command, TaskRunner& runner) {
+// A dispatch being run, shared by the threads that help.
+struct RunningDispatch {
+  const CpuKernel& kernel;
+  jit::DispatchArguments arguments;
+};
+
+void run_some_groups(void* parameters, int64_t begin, int64_t end) {
+  const RunningDispatch& running = *static_cast<const RunningDispatch*>(parameters);
+  auto start = sync::now();
+  running.kernel.run_groups(running.arguments, begin, end);
+  running.kernel.has_run(end - begin, sync::now() - start);
+}
+
+void run_dispatch(const CommandList& list, const Command& command, TaskRunner& runner) {
+  RunningDispatch running{static_cast<const CpuKernel&>(*command.pipeline),
+                          arguments_of(*command.dispatch)};
+  running.arguments.queue_cancelled = &list.queue->cancelled;
+  running.arguments.list = list.serial;
+  running.kernel.begin(running.arguments);
+  int64_t groups = threadgroups_of(*command.dispatch);
+  const uint32_t* size = command.dispatch->threadgroup;
+  int64_t threads = int64_t{size[0]} * size[1] * size[2];
+  runner.run_tasks(run_some_groups, &running, groups,
+                   groups * running.kernel.work_of_group(threads));
+}
+
+void run_command(const CommandList& list, Command& command, TaskRunner& runner) {
   if (fault::hit(fault::Point::dispatch))
     throw std::runtime_error("injected failure of a dispatch");
   int64_t chunks = (static_cast<int64_t>(command.bytes) + copy_chunk - 1) / copy_chunk;
@@ -71,6 +98,9 @@ void run_command(Command& command, TaskRunner& runner) {
     case Command::Kind::fill:
       runner.run_tasks(run_fill, &command, chunks, command.work);
       break;
+    case Command::Kind::dispatch:
+      run_dispatch(list, command, runner);
+      break;
   }
 }
 
@@ -78,6 +108,13 @@ void run_command(Command& command, TaskRunner& runner) {
 Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
   const Binding* bindings = list.bindings.data() + command.first_binding;
 #if HOLDFAST_CHECKS
+  if (command.pipeline && !Pipeline::is_alive(command.pipeline_identity)) {
+    Ref<Failure> failure =
+        Failure::make(Failure::Kind::execution, command.op, command.label.get(),
+                      "the pipeline was released before the command that dispatches it ran");
+    list.failed(list, failure);
+    return failure;
+  }
   for (uint32_t i = 0; i < command.binding_count; ++i) {
     if (bindings[i].buffer->identity() == bindings[i].identity) continue;
     std::string what = "buffer #" + std::to_string(bindings[i].identity) + " (" +
@@ -121,7 +158,7 @@ void execute(CommandList& list, TaskRunner& runner) noexcept {
     }
     Ref<Failure> failure;
     try {
-      run_command(command, runner);
+      run_command(list, command, runner);
       continue;
     } catch (const std::exception& error) {
       failure =

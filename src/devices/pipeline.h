@@ -1,0 +1,47 @@
+// Pipeline: a compiled kernel that is ready to run on its device. Command lists own the pipelines
+// that they dispatch, until they have completed; the kernel library owns those it may hand out
+// again. Nothing else has to keep one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/ref.h"
+#include "msl/kernel_source.h"
+
+namespace holdfast::exec {
+
+// What a dispatch command runs its pipeline with. Plain data, in the arena of its list.
+struct Dispatch {
+  // Addresses by KernelInterface::arguments; null for threadgroup arguments.
+  void* const* buffers = nullptr;
+  // Bytes of threadgroup arguments, by KernelInterface::arguments; null when there are none.
+  const uint32_t* threadgroup_bytes = nullptr;
+  uint32_t grid[3] = {1, 1, 1};         // threads
+  uint32_t threadgroup[3] = {1, 1, 1};  // threads; clamped to the grid
+};
+
+// What is seen of it never changes: any number of threads and lists may use it at once.
+class Pipeline : public RefCounted {
+ public:
+  Pipeline();
+  virtual ~Pipeline();
+
+  // The user's name of the kernel, for messages.
+  virtual const std::string& name() const = 0;
+  virtual const msl::KernelInterface& interface() const = 0;
+  // Throws std::invalid_argument, "[name] …", when the device cannot run it like this.
+  virtual void check(const Dispatch& dispatch) const = 0;
+
+  // Never reused: tells a pipeline from a later one at the same address.
+  uint64_t identity() const { return identity_; }
+  // Is there still a pipeline of this identity? Test builds ask before each dispatch.
+  static bool is_alive(uint64_t identity);
+  static size_t live_count();
+
+ private:
+  const uint64_t identity_;
+};
+
+}  // namespace holdfast::exec

@@ -1,0 +1,218 @@
+#include "exec/kernel_library.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace holdfast::exec {
+namespace {
+
+double milliseconds_since(sync::Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(sync::now() - start).count();
+}
+
+}  // namespace
+
+// One compilation, shared by those who wait for it.
+struct KernelLibrary::Flight : RefCounted {
+  sync::CondVar ended;
+  // Guarded by the library's mutex.
+  bool has_ended = false;
+  Ref<Pipeline> pipeline;    // null: failed
+  std::exception_ptr error;  // why
+};
+
+struct KernelLibrary::Entry {
+  Ref<const KernelRequest> request;
+  Ref<Pipeline> pipeline;  // null while it is being made
+  Ref<Flight> flight;      // while it is being made
+  Entry* newer = nullptr;
+  Entry* older = nullptr;
+  std::unique_ptr<Entry> next_dropped;
+};
+
+// Entries that were taken out, to be destroyed without the lock.
+struct KernelLibrary::Dropped {
+  std::unique_ptr<Entry> first;
+  ~Dropped() {
+    while (first) first = std::move(first->next_dropped);
+  }
+};
+
+KernelLibrary::KernelLibrary(Parts parts) : parts_(std::move(parts)) {
+  stats_.capacity = parts_.capacity;
+}
+
+KernelLibrary::~KernelLibrary() = default;
+
+Ref<Pipeline> KernelLibrary::get(const Ref<const KernelRequest>& request) {
+  if (!request->is_cacheable()) return compile_alone(*request);
+  Ref<Flight> flight;
+  {
+    std::unique_lock lock(mutex_);
+    if (Entry* entry = find(*request)) {
+      if (entry->pipeline) {
+        ++stats_.hits;
+        if (entry != newest_) {
+          unlink(*entry);
+          link_first(*entry);
+        }
+        return entry->pipeline;
+      }
+      ++stats_.waits;
+      flight = entry->flight;
+      flight->ended.wait(lock, [&] { return flight->has_ended; });
+      if (flight->pipeline) return flight->pipeline;
+      std::rethrow_exception(flight->error);
+    }
+    flight = make_ref<Flight>();
+    auto entry = std::make_unique<Entry>();
+    entry->request = request;
+    entry->flight = flight;
+    table_.emplace(request->hash().low, std::move(entry));
+    ++stats_.misses;
+  }
+  Ref<Pipeline> pipeline;
+  std::optional<jit::CompiledKernel> compiled;
+  std::exception_ptr error;
+  try {
+    pipeline = load_from_disk(*request);
+    if (!pipeline) pipeline = compile(*request, compiled.emplace());
+  } catch (...) {
+    error = std::current_exception();
+  }
+  Dropped dropped;
+  {
+    std::lock_guard guard(mutex_);
+    flight->pipeline = pipeline;
+    flight->error = error;
+    flight->has_ended = true;
+    flight->ended.notify_all();
+    // `clear` leaves entries that are being made alone, so that ours is still there.
+    Entry* entry = find(*request);
+    if (pipeline) {
+      entry->pipeline = pipeline;
+      entry->flight.reset();
+      link_first(*entry);
+      ++count_;
+      evict(dropped);
+    } else {
+      ++stats_.failures;
+      take_out(*entry, dropped);
+    }
+  }
+  if (error) std::rethrow_exception(error);
+  // Nobody waits for the disk, and only what could be loaded is worth keeping.
+  if (compiled && parts_.disk) parts_.disk->store(*request, *compiled);
+  return pipeline;
+}
+
+// A source whose key does not say what it includes.
+Ref<Pipeline> KernelLibrary::compile_alone(const KernelRequest& request) {
+  jit::CompiledKernel compiled;
+  try {
+    Ref<Pipeline> pipeline = compile(request, compiled);
+    std::lock_guard guard(mutex_);
+    ++stats_.misses;
+    return pipeline;
+  } catch (...) {
+    std::lock_guard guard(mutex_);
+    ++stats_.misses;
+    ++stats_.failures;
+    throw;
+  }
+}
+
+Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
+  if (!parts_.disk) return nullptr;
+  auto start = sync::now();
+  std::optional<jit::CompiledKernel> found = parts_.disk->load(request);
+  if (!found) return nullptr;
+  Ref<Pipeline> pipeline;
+  try {
+    pipeline = parts_.load(request.source().kernel, std::move(*found));
+  } catch (const std::exception&) {
+    // Damaged in a way that the checksum did not see: made by another program, or on purpose.
+    parts_.disk->remove(request);
+    return nullptr;
+  }
+  std::lock_guard guard(mutex_);
+  ++stats_.disk_hits;
+  stats_.disk_milliseconds += milliseconds_since(start);
+  return pipeline;
+}
+
+Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request, jit::CompiledKernel& compiled) {
+  auto start = sync::now();
+  compiled = parts_.compile(request);
+  Ref<Pipeline> pipeline = parts_.load(request.source().kernel, compiled);
+  std::lock_guard guard(mutex_);
+  ++stats_.compiles;
+  stats_.compile_milliseconds += milliseconds_since(start);
+  return pipeline;
+}
+
+// --- the table, with the mutex held ---
+
+KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request) {
+  auto [begin, end] = table_.equal_range(request.hash().low);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second->request->has_same_key(request)) return it->second.get();
+  }
+  return nullptr;
+}
+
+void KernelLibrary::link_first(Entry& entry) {
+  entry.newer = nullptr;
+  entry.older = newest_;
+  (newest_ ? newest_->newer : oldest_) = &entry;
+  newest_ = &entry;
+}
+
+void KernelLibrary::unlink(Entry& entry) {
+  (entry.newer ? entry.newer->older : newest_) = entry.older;
+  (entry.older ? entry.older->newer : oldest_) = entry.newer;
+}
+
+void KernelLibrary::take_out(Entry& entry, Dropped& out) {
+  auto [begin, end] = table_.equal_range(entry.request->hash().low);
+  auto found = std::find_if(begin, end, [&](auto& row) { return row.second.get() == &entry; });
+  found->second->next_dropped = std::move(out.first);
+  out.first = std::move(found->second);
+  table_.erase(found);
+}
+
+void KernelLibrary::evict(Dropped& evicted) {
+  while (count_ > parts_.capacity) {
+    Entry* entry = oldest_;
+    unlink(*entry);
+    --count_;
+    ++stats_.evictions;
+    take_out(*entry, evicted);
+  }
+}
+
+void KernelLibrary::clear() {
+  Dropped dropped;
+  std::lock_guard guard(mutex_);
+  while (Entry* entry = oldest_) {
+    unlink(*entry);
+    --count_;
+    take_out(*entry, dropped);
+  }
+}
+
+KernelCacheStats KernelLibrary::stats() const {
+  std::lock_guard guard(mutex_);
+  KernelCacheStats copy = stats_;
+  copy.entries = count_;
+  return copy;
+}
+
+void KernelLibrary::reset_stats() {
+  std::lock_guard guard(mutex_);
+  stats_ = {};
+  stats_.capacity = parts_.capacity;
+}
+
+}  // namespace holdfast::exec

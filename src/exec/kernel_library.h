@@ -1,0 +1,86 @@
+// KernelLibrary: pipelines by content. What was compiled once is found again: in memory, bounded by
+// a number of entries, and on disk.
+//
+// It cannot confuse kernels (keys are compared in full after the hash), and it cannot take one away
+// from running work (command lists own their pipelines; the library only drops its own reference).
+// Each kernel is compiled by one thread at a time, under no lock: other threads that want the same
+// one wait for it, all others go on.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <holdfast/kernel_cache.h>
+
+#include "base/sync.h"
+#include "devices/pipeline.h"
+#include "exec/disk_cache.h"
+#include "exec/kernel_request.h"
+
+namespace holdfast::exec {
+
+class KernelLibrary {
+ public:
+  // What the library works with: the JIT of the CPU device, or stand-ins of a test.
+  struct Parts {
+    // May be called from several threads at once, for different kernels.
+    std::function<jit::CompiledKernel(const KernelRequest&)> compile;
+    // Throws when the machine code is not sound. `name` is for messages.
+    std::function<Ref<Pipeline>(const std::string& name, jit::CompiledKernel kernel)> load;
+    std::string compiler_version;
+    size_t capacity = 1024;           // entries kept in memory, at least 1
+    std::unique_ptr<DiskCache> disk;  // may be null
+  };
+  explicit KernelLibrary(Parts parts);
+  ~KernelLibrary();
+  KernelLibrary(const KernelLibrary&) = delete;
+  KernelLibrary& operator=(const KernelLibrary&) = delete;
+
+  // The pipeline: found, waited for, loaded or compiled. Throws what the compiler threw, to
+  // everyone who waits for it; a failure is not kept: it may have been one of the moment (no
+  // memory, no compiler installed), and a source that is wrong is corrected, not tried again.
+  Ref<Pipeline> get(const Ref<const KernelRequest>& request);
+
+  const std::string& compiler_version() const { return parts_.compiler_version; }
+  KernelCacheStats stats() const;
+  void reset_stats();
+  // Forgets what is in memory; what is on disk stays.
+  void clear();
+
+  // The library of the process: made at first use, never destroyed.
+  static KernelLibrary& get();
+  // For tests: `library` stands in for the one of the process until it is replaced; null: back.
+  static void replace(KernelLibrary* library);
+
+ private:
+  struct Entry;
+  struct Flight;
+  struct Dropped;
+  using Table = std::unordered_multimap<uint64_t, std::unique_ptr<Entry>>;
+
+  Ref<Pipeline> compile_alone(const KernelRequest& request);
+  Ref<Pipeline> load_from_disk(const KernelRequest& request);
+  Ref<Pipeline> compile(const KernelRequest& request, jit::CompiledKernel& compiled);
+  Entry* find(const KernelRequest& request);
+  void link_first(Entry& entry);
+  void unlink(Entry& entry);
+  // Takes entries out until the bound is kept. Allocates nothing.
+  void evict(Dropped& evicted);
+  void take_out(Entry& entry, Dropped& out);
+
+  const Parts parts_;
+
+  mutable sync::Mutex mutex_;
+  // Guarded by mutex_. Entries that are being compiled are in the table but not in the list.
+  Table table_;
+  Entry* newest_ = nullptr;
+  Entry* oldest_ = nullptr;
+  size_t count_ = 0;
+  KernelCacheStats stats_;
+};
+
+}  // namespace holdfast::exec

@@ -1,0 +1,45 @@
+// KernelRequest: one kernel that somebody wants to run, and the key that it is known by.
+//
+// The key is everything that decides what the machine code does: the generated source with its
+// dtypes and template values, the entry, function constants, math mode, the files it includes,
+// instruction set, lowering, the version of the compiler and of the interface to generated code.
+// The kernel's name is in it as part of the source; it is never the key.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/hash.h"
+#include "base/ref.h"
+#include "devices/cpu/jit/compiler.h"
+
+namespace holdfast::exec {
+
+// Never changes once it is made. Keep one for a kernel that is dispatched often: looking up the
+// same request again compares no bytes.
+class KernelRequest : public RefCounted {
+ public:
+  // `forced_hash` is for tests of what happens when two keys have one hash.
+  KernelRequest(msl::KernelSource source, jit::CompileOptions options,
+                const std::string& compiler_version, std::optional<Hash128> forced_hash = {});
+
+  const msl::KernelSource& source() const { return source_; }
+  const jit::CompileOptions& options() const { return options_; }
+  const std::string& key() const { return key_; }
+  const Hash128& hash() const { return hash_; }
+  bool has_same_key(const KernelRequest& other) const {
+    return this == &other || (hash_ == other.hash_ && key_ == other.key_);
+  }
+  // False when the source includes files in a way that the key cannot follow (`#include MACRO`):
+  // then it is compiled each time.
+  bool is_cacheable() const { return is_cacheable_; }
+
+ private:
+  msl::KernelSource source_;
+  jit::CompileOptions options_;
+  bool is_cacheable_ = true;
+  std::string key_;
+  Hash128 hash_;
+};
+
+}  // namespace holdfast::exec
