@@ -10,6 +10,10 @@ install(TARGETS holdfast EXPORT holdfastTargets LIBRARY DESTINATION "${CMAKE_INS
                                                  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+if(TARGET holdfast-jit)
+  install(TARGETS holdfast-jit LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  target_compile_definitions(holdfast PRIVATE HOLDFAST_INSTALL_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
+endif()
 if(TARGET holdfast-tool)
   # Beside a shared library the command finds it from its own place, so the prefix can be moved.
   file(RELATIVE_PATH holdfast_bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")

@@ -32,6 +32,21 @@ function(holdfast_add_jit)
   target_link_libraries(holdfast-jit-objects PUBLIC "${HOLDFAST_CLANG_CPP}" LLVM)
   target_link_directories(holdfast-jit-objects PUBLIC "${LLVM_LIBRARY_DIR}")
 
+  # The version of the compiler, which the library knows without loading it.
+  set(version_folder "${PROJECT_BINARY_DIR}/generated/jit")
+  add_custom_target(
+    holdfast-jit-version
+    COMMAND "${CMAKE_COMMAND}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" "-DLLVM_VERSION=${LLVM_PACKAGE_VERSION}"
+            "-DOUTPUT=${version_folder}/holdfast_jit_version.h" -P "${PROJECT_SOURCE_DIR}/cmake/HoldfastJitVersion.cmake"
+    BYPRODUCTS "${version_folder}/holdfast_jit_version.h"
+    COMMENT "Version of the kernel compiler")
+  foreach(user holdfast holdfast-jit-objects)
+    target_include_directories(${user} PRIVATE "${version_folder}")
+    target_compile_definitions(${user} PRIVATE HOLDFAST_HAVE_JIT=1)
+    add_dependencies(${user} holdfast-jit-version)
+  endforeach()
+  target_link_libraries(holdfast PRIVATE ${CMAKE_DL_LIBS})
+
   add_library(holdfast-jit MODULE)
   holdfast_build_settings(holdfast-jit)
   target_link_libraries(holdfast-jit PRIVATE holdfast-jit-objects)

@@ -27,6 +27,16 @@ constexpr Switch switches[] = {
     {"HOLDFAST_CACHE_DIR", "~/.cache/holdfast",
      "folder for compiled kernels; `XDG_CACHE_HOME` is respected"},
     {"HOLDFAST_CACHE_MB", "512", "MiB of compiled kernels kept on disk (1 or more)"},
+    {"HOLDFAST_KERNEL_TIMEOUT", "300",
+     "seconds that a dispatch of a custom kernel may take before it is stopped and its outputs "
+     "fail; `0`: any time"},
+    {"HOLDFAST_CATCH_FAULTS", "1",
+     "`0`: a memory fault inside a custom kernel ends the process, as any other does"},
+    {"HOLDFAST_DUMP_KERNELS", "",
+     "folder that receives source, intermediate code, assembly and remarks of each kernel that is "
+     "compiled"},
+    {"HOLDFAST_JIT_LIBRARY", "beside the library",
+     "path of libholdfast-jit.so, the compiler of custom kernels"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
 };
@@ -49,6 +59,15 @@ int64_t integer(Lookup lookup, const char* name, int64_t fallback, int64_t low, 
         "a whole number from " + std::to_string(low) + " to " + std::to_string(high);
     reject(name, text, expected.c_str());
   }
+  return value;
+}
+
+double seconds(Lookup lookup, const char* name, double fallback) {
+  const char* text = lookup(name);
+  if (!text || !*text) return fallback;
+  char* end = nullptr;
+  double value = std::strtod(text, &end);
+  if (*end != '\0' || !(value >= 0 && value <= 1e9)) reject(name, text, "seconds from 0 to 1e9");
   return value;
 }
 
@@ -79,6 +98,10 @@ Settings parse(Lookup lookup) {
   s.disk_cache = boolean(lookup, "HOLDFAST_DISK_CACHE", true);
   s.disk_cache_bytes =
       static_cast<uint64_t>(integer(lookup, "HOLDFAST_CACHE_MB", 512, 1, int64_t{1} << 30)) << 20;
+  s.kernel_timeout = seconds(lookup, "HOLDFAST_KERNEL_TIMEOUT", s.kernel_timeout);
+  s.catch_faults = boolean(lookup, "HOLDFAST_CATCH_FAULTS", true);
+  if (const char* folder = lookup("HOLDFAST_DUMP_KERNELS")) s.dump_kernels = folder;
+  if (const char* path = lookup("HOLDFAST_JIT_LIBRARY")) s.jit_library = path;
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);
     if (name != "cpu" && name != "gpu") reject("HOLDFAST_DEFAULT_DEVICE", device, "cpu or gpu");

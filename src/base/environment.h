@@ -29,6 +29,10 @@ struct Settings {
   size_t kernel_cache_entries = 1024;
   bool disk_cache = true;
   uint64_t disk_cache_bytes = uint64_t{512} << 20;
+  double kernel_timeout = 300;  // seconds; 0: none
+  bool catch_faults = true;
+  std::string dump_kernels;  // directory; empty: none
+  std::string jit_library;   // path; empty: looked for
 };
 
 // Reads the environment at the first call. Throws std::invalid_argument that names the variable,

@@ -44,7 +44,6 @@ class CpuPipeline final : public RefCounted {
   const void* entry() const { return entry_; }
 
  private:
-  friend Ref<CpuPipeline> make_ref<CpuPipeline>();
   CpuPipeline();
 
   std::string name_;

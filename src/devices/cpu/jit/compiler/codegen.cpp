@@ -9,7 +9,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/DataExtractor.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -27,7 +27,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/LowerMemIntrinsics.h>
 
-#include <mutex>
+#include <algorithm>
 #include <stdexcept>
 
 namespace holdfast::jit {
@@ -96,20 +96,44 @@ void expand(llvm::MemIntrinsic& intrinsic) {
   intrinsic.eraseFromParent();
 }
 
+[[noreturn]] void unreadable() {
+  throw std::logic_error("[jit] LLVM emitted an object that it cannot read");
+}
+
 // The names of the symbols that the object wants from outside.
-std::string undefined_symbols(llvm::StringRef bytes) {
-  auto object =
-      llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
-  if (!object) throw std::logic_error("[jit] LLVM emitted an object that it cannot read");
+std::string undefined_symbols(const llvm::object::ObjectFile& object) {
   std::string names;
-  for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
+  for (const llvm::object::SymbolRef& symbol : object.symbols()) {
     auto flags = symbol.getFlags();
     auto name = symbol.getName();
-    if (!flags || !name) throw std::logic_error("[jit] LLVM emitted an object that it cannot read");
+    if (!flags || !name) unreadable();
     if ((*flags & llvm::object::SymbolRef::SF_Undefined) && !name->empty())
       names += (names.empty() ? "" : ", ") + name->str();
   }
   return names;
+}
+
+// The largest entry of .stack_sizes: pairs of an address and a number in LEB128.
+uint32_t largest_stack(const llvm::object::ObjectFile& object) {
+  uint64_t largest = 0;
+  for (const llvm::object::SectionRef& section : object.sections()) {
+    auto name = section.getName();
+    if (!name) unreadable();
+    if (*name != ".stack_sizes") continue;
+    auto contents = section.getContents();
+    if (!contents) unreadable();
+    llvm::DataExtractor data(*contents, /*IsLittleEndian=*/true, sizeof(uint64_t));
+    llvm::DataExtractor::Cursor cursor(0);
+    while (cursor && !data.eof(cursor)) {
+      data.getAddress(cursor);
+      largest = std::max(largest, data.getULEB128(cursor));
+    }
+    if (!cursor) {
+      llvm::consumeError(cursor.takeError());
+      unreadable();
+    }
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(largest, UINT32_MAX));
 }
 
 llvm::SmallVector<char, 0> emit(llvm::Module& module, llvm::TargetMachine& machine,
@@ -132,6 +156,7 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(InstructionSet set) {
   options.ExceptionModel = llvm::ExceptionHandling::None;
   options.EnableFastISel = false;
   options.UniqueSectionNames = false;
+  options.EmitStackSizeSection = true;
   auto* machine =
       target().createTargetMachine(triple, f.processor, f.features, options, llvm::Reloc::PIC_,
                                    llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default);
@@ -217,23 +242,31 @@ void expand_memory_intrinsics(llvm::Function& function) {
   for (llvm::MemIntrinsic* intrinsic : found) expand(*intrinsic);
 }
 
-std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine,
-                              std::string* assembly) {
+ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine, bool with_assembly) {
+  ObjectCode code;
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) expand_memory_intrinsics(function);
   }
-  if (assembly) {
+  if (with_assembly) {
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
     llvm::SmallVector<char, 0> text = emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
-    assembly->assign(text.begin(), text.end());
+    code.assembly.assign(text.begin(), text.end());
   }
   llvm::SmallVector<char, 0> bytes = emit(module, machine, llvm::CodeGenFileType::ObjectFile);
-  std::string missing = undefined_symbols(llvm::StringRef(bytes.data(), bytes.size()));
+  auto object = llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(bytes.data(), bytes.size()), "kernel"));
+  if (!object) {
+    llvm::consumeError(object.takeError());
+    unreadable();
+  }
+  std::string missing = undefined_symbols(**object);
   if (!missing.empty()) {
     throw std::logic_error("[jit] the kernel's code would need " + missing +
                            " from outside: a bug of the kernel compiler");
   }
-  return std::vector<char>(bytes.begin(), bytes.end());
+  code.stack_bytes = largest_stack(**object);
+  code.bytes.assign(bytes.begin(), bytes.end());
+  return code;
 }
 
 }  // namespace holdfast::jit

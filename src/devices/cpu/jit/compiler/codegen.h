@@ -4,6 +4,7 @@
 // an object of one key is the same on every machine.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,10 +33,15 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine);
 // Replaces llvm.memcpy, memmove and memset by code that calls nothing.
 void expand_memory_intrinsics(llvm::Function& function);
 
-// Emits a position independent ELF object. Consumes the module: code generation changes it. Throws
-// std::logic_error that names the symbol when the code needs anything from outside the object.
-// `assembly`, when not null, receives the same code as text.
-std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine,
-                              std::string* assembly = nullptr);
+struct ObjectCode {
+  std::vector<char> bytes;   // position independent, ELF
+  uint32_t stack_bytes = 0;  // of the function that needs most
+  std::string assembly;      // the same code as text, when asked for
+};
+
+// Consumes the module: code generation changes it. Throws std::logic_error that names the symbol
+// when the code needs anything from outside the object.
+ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine,
+                       bool with_assembly = false);
 
 }  // namespace holdfast::jit

@@ -1,0 +1,257 @@
+#include "devices/cpu/jit/compiler/service.h"
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+
+#include <holdfast_jit_version.h>
+
+#include "devices/cpu/jit/compiler/codegen.h"
+#include "devices/cpu/jit/compiler/dump.h"
+#include "devices/cpu/jit/compiler/reference.h"
+
+#define FRONTEND_HEADER "msl/frontend/frontend.h"
+#define GUARD_HEADER "msl/frontend/guard.h"
+#if __has_include(FRONTEND_HEADER)
+#include FRONTEND_HEADER
+#include GUARD_HEADER
+#define HOLDFAST_JIT_FRONTEND 1
+#endif
+#define MATH_HEADER "devices/cpu/jit/compiler/widen/expand_math.h"
+#define WIDEN_HEADER "devices/cpu/jit/compiler/widen/widen.h"
+#if __has_include(WIDEN_HEADER)
+#include MATH_HEADER
+#include WIDEN_HEADER
+#define HOLDFAST_JIT_WIDEN 1
+#endif
+
+namespace holdfast::jit {
+namespace {
+
+// Making one takes a while, and two compilations cannot share one: those that are not in use.
+class Machines {
+ public:
+  std::unique_ptr<llvm::TargetMachine> take(InstructionSet set) {
+    std::vector<std::unique_ptr<llvm::TargetMachine>>& free = free_[static_cast<size_t>(set)];
+    std::lock_guard lock(mutex_);
+    if (free.empty()) return make_target_machine(set);
+    std::unique_ptr<llvm::TargetMachine> machine = std::move(free.back());
+    free.pop_back();
+    return machine;
+  }
+  void give_back(InstructionSet set, std::unique_ptr<llvm::TargetMachine> machine) {
+    std::lock_guard lock(mutex_);
+    free_[static_cast<size_t>(set)].push_back(std::move(machine));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<std::vector<std::unique_ptr<llvm::TargetMachine>>, 3> free_;
+};
+Machines& machines() {
+  static auto* instance = new Machines;
+  return *instance;
+}
+
+const char* suffix_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return "baseline";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      break;
+  }
+  return "avx512";
+}
+
+llvm::Function& kernel_of(llvm::Module& module, const msl::KernelInterface& interface) {
+  llvm::Function* function = module.getFunction(interface.entry);
+  if (!function || function->isDeclaration())
+    throw std::logic_error("[jit] the front-end made no function " + interface.entry);
+  return *function;
+}
+
+void verify(const llvm::Module& module, const char* after) {
+#ifdef NDEBUG
+  static_cast<void>(module);
+  static_cast<void>(after);
+#else
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream))
+    throw std::logic_error(std::string("[jit] broken module after ") + after + ": " + problem);
+#endif
+}
+
+// One compilation, from scalar IR on.
+class Job {
+ public:
+  Job(const msl::KernelInterface& interface, const CompileOptions& options, const std::string& name,
+      const Dump& dump)
+      : interface_(interface),
+        options_(options),
+        name_(name),
+        dump_(dump),
+        owned_machine_(machines().take(options.instruction_set)),
+        machine_(*owned_machine_) {}
+  ~Job() { machines().give_back(options_.instruction_set, std::move(owned_machine_)); }
+
+  CompiledKernel run(std::unique_ptr<llvm::Module> module) {
+    set_target(*module, machine_);
+    dump_.module("scalar.ll", *module);
+    verify(*module, "the front-end");
+    CompiledKernel kernel;
+    kernel.interface = interface_;
+    if (options_.lowering == Lowering::reference) {
+      to_reference(std::move(module), kernel);
+    } else {
+      to_widened(std::move(module), kernel);
+    }
+    kernel.interface.threadgroup_bytes = kernel.threadgroup_bytes;
+    return kernel;
+  }
+
+ private:
+  void to_reference(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
+    kernel.lowering = Lowering::reference;
+    bool parks = false;
+    llvm::Function& scalar = kernel_of(*module, interface_);
+    define_arithmetic(scalar);
+#if HOLDFAST_JIT_WIDEN
+    expand_math(scalar, options_.instruction_set);
+#endif
+    kernel.symbol = lower_to_thread(scalar, kernel.threadgroup_bytes, &parks)->getName().str();
+    set_target(*module, machine_);
+    verify(*module, "the reference lowering");
+    uint32_t stack = emit(*module, kernel);
+    kernel.register_bytes = parks ? stack : 0;
+  }
+
+  void to_widened(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
+    std::string declined = "this build has no widening";
+#if HOLDFAST_JIT_WIDEN
+    std::unique_ptr<llvm::Module> untouched = llvm::CloneModule(*module);
+    llvm::Function& scalar = kernel_of(*module, interface_);
+    expand_math(scalar, options_.instruction_set);
+    WidenResult result = widen(scalar, options_.instruction_set);
+    if (result.group) {
+      kernel.lowering = Lowering::widened;
+      kernel.symbol = result.group->getName().str();
+      kernel.frame_bytes = result.frame_bytes;
+      kernel.threadgroup_bytes = result.threadgroup_bytes;
+      if (llvm::Function* rest = module->getFunction(interface_.entry); rest && rest->use_empty())
+        rest->eraseFromParent();
+      set_target(*module, machine_);
+      verify(*module, "widening");
+      emit(*module, kernel);
+      return;
+    }
+    declined = result.declined;
+    module = std::move(untouched);
+#endif
+    if (options_.lowering == Lowering::widened)
+      throw CompileError("[" + name_ + "] cannot be widened: " + declined);
+    to_reference(std::move(module), kernel);
+    kernel.remark = declined;
+  }
+
+  // Returns the stack that the code needs, at least 1.
+  uint32_t emit(llvm::Module& module, CompiledKernel& kernel) {
+    const char* lowered = kernel.lowering == Lowering::reference ? "reference.ll" : "widened.ll";
+    dump_.module(lowered, module);
+    optimise(module, machine_);
+    if (dump_) dump_.module((std::string("optimised.") + lowered).c_str(), module);
+    ObjectCode code = emit_object(module, machine_, /*with_assembly=*/static_cast<bool>(dump_));
+    dump_.text("s", code.assembly);
+    kernel.object = std::move(code.bytes);
+    return std::max<uint32_t>(code.stack_bytes, 1);
+  }
+
+  const msl::KernelInterface& interface_;
+  const CompileOptions& options_;
+  const std::string& name_;
+  const Dump& dump_;
+  std::unique_ptr<llvm::TargetMachine> owned_machine_;
+  llvm::TargetMachine& machine_;
+};
+
+class Service final : public Compiler {
+ public:
+  const std::string& version() const override {
+    static const std::string text = HOLDFAST_JIT_VERSION;
+    return text;
+  }
+
+  std::vector<msl::KernelInterface> list(
+      [[maybe_unused]] const msl::KernelSource& source) override {
+#if HOLDFAST_JIT_FRONTEND
+    return msl::list_kernels(source);
+#else
+    throw std::runtime_error("[jit] this build has no front-end");
+#endif
+  }
+
+  CompiledKernel compile([[maybe_unused]] const msl::KernelSource& source,
+                         [[maybe_unused]] const CompileOptions& options) override {
+#if HOLDFAST_JIT_FRONTEND
+    CompiledKernel kernel;
+    // All that the compilation owns is on the guarded thread: when LLVM gives up, it stays there.
+    msl::run_guarded([&] { kernel = compile_here(source, options); });
+    return kernel;
+#else
+    throw std::runtime_error("[jit] this build has no front-end");
+#endif
+  }
+
+ private:
+#if HOLDFAST_JIT_FRONTEND
+  static CompiledKernel compile_here(const msl::KernelSource& source,
+                                     const CompileOptions& options) {
+    char identity[20];
+    std::snprintf(identity, sizeof(identity), "%08zx",
+                  std::hash<std::string>()(source.text) & 0xffffffff);
+    Dump dump(options.dump_directory, source.kernel,
+              std::string(identity) + "." + suffix_of(options.instruction_set));
+    dump.text("metal", source.text);
+    llvm::LLVMContext context;
+    msl::KernelInterface interface;
+    std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(source, context, interface);
+    CompiledKernel kernel = Job(interface, options, source.kernel, dump).run(std::move(module));
+    dump.text("remarks",
+              kernel.remark.empty() ? "widened\n" : "not widened: " + kernel.remark + "\n");
+    return kernel;
+  }
+#endif
+};
+
+}  // namespace
+
+CompiledKernel compile_scalar_ir(std::unique_ptr<llvm::Module> module,
+                                 const msl::KernelInterface& interface,
+                                 const CompileOptions& options, const std::string& name) {
+  Dump dump(options.dump_directory, name, suffix_of(options.instruction_set));
+  return Job(interface, options, name, dump).run(std::move(module));
+}
+
+Compiler& service() {
+  static auto* instance = new Service;
+  return *instance;
+}
+
+}  // namespace holdfast::jit
+
+__attribute__((visibility("default"))) holdfast::jit::Compiler* holdfast_jit_compiler(
+    const char* version) {
+  holdfast::jit::Compiler& service = holdfast::jit::service();
+  return service.version() == version ? &service : nullptr;
+}

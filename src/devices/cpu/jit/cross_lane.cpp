@@ -1,0 +1,248 @@
+#include "devices/cpu/jit/cross_lane.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace holdfast::jit {
+namespace {
+
+using msl::Intrinsic;
+
+constexpr uint32_t width = simdgroup_width;
+
+template <class T>
+T from_bits(uint64_t bits) {
+  if constexpr (sizeof(T) == 4) {
+    return std::bit_cast<T>(static_cast<uint32_t>(bits));
+  } else {
+    return std::bit_cast<T>(bits);
+  }
+}
+
+template <class T>
+uint64_t to_bits(T value) {
+  if constexpr (sizeof(T) == 4) {
+    return std::bit_cast<uint32_t>(value);
+  } else {
+    return std::bit_cast<uint64_t>(value);
+  }
+}
+
+// Integers wrap: T is unsigned for add and mul.
+struct Add {
+  template <class T>
+  static constexpr T neutral = T(0);
+  template <class T>
+  static T apply(T a, T b) {
+    return a + b;
+  }
+};
+struct Mul {
+  template <class T>
+  static constexpr T neutral = T(1);
+  template <class T>
+  static T apply(T a, T b) {
+    return a * b;
+  }
+};
+// A NaN loses against a number; of two equal values (the zeros) the first one stays.
+struct Min {
+  template <class T>
+  static constexpr T neutral =
+      std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                           : std::numeric_limits<T>::max();
+  template <class T>
+  static T apply(T a, T b) {
+    if (a != a) return b;
+    return b < a ? b : a;
+  }
+};
+struct Max {
+  template <class T>
+  static constexpr T neutral =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                           : std::numeric_limits<T>::lowest();
+  template <class T>
+  static T apply(T a, T b) {
+    if (a != a) return b;
+    return b > a ? b : a;
+  }
+};
+struct And {
+  template <class T>
+  static constexpr T neutral = static_cast<T>(~T(0));
+  template <class T>
+  static T apply(T a, T b) {
+    return a & b;
+  }
+};
+struct Or {
+  template <class T>
+  static constexpr T neutral = T(0);
+  template <class T>
+  static T apply(T a, T b) {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class T>
+  static constexpr T neutral = T(0);
+  template <class T>
+  static T apply(T a, T b) {
+    return a ^ b;
+  }
+};
+
+class Operation {
+ public:
+  Operation(uint32_t active, LaneValues* const* lanes) : active_(active), lanes_(lanes) {}
+
+  template <class Op, class T>
+  void reduce() const {
+    T v[width], next[width];
+    for (uint32_t i = 0; i < width; ++i)
+      v[i] = is_active(i) ? from_bits<T>(lanes_[i]->operands[0]) : Op::template neutral<T>;
+    for (uint32_t distance = width / 2; distance > 0; distance /= 2) {
+      for (uint32_t i = 0; i < width; ++i) next[i] = Op::template apply<T>(v[i], v[i ^ distance]);
+      for (uint32_t i = 0; i < width; ++i) v[i] = next[i];
+    }
+    for_active([&](uint32_t i) { lanes_[i]->result = to_bits(v[0]); });
+  }
+
+  template <class Op, class T>
+  void scan(bool inclusive) const {
+    T sum = Op::template neutral<T>;
+    for_active([&](uint32_t i) {
+      T before = sum;
+      sum = Op::template apply<T>(sum, from_bits<T>(lanes_[i]->operands[0]));
+      lanes_[i]->result = to_bits(inclusive ? sum : before);
+    });
+  }
+
+  // `source(lane, operand)` is the lane that a value comes from.
+  template <class Source>
+  void shuffle(Source source) const {
+    for_active([&](uint32_t i) {
+      uint64_t from = source(uint64_t{i}, lanes_[i]->operands[1]);
+      lanes_[i]->result =
+          lanes_[from < width && is_active(static_cast<uint32_t>(from)) ? from : i]->operands[0];
+    });
+  }
+
+  void ballot() const {
+    uint64_t bits = 0;
+    for_active([&](uint32_t i) {
+      if (lanes_[i]->operands[0] != 0) bits |= uint64_t{1} << i;
+    });
+    for_active([&](uint32_t i) { lanes_[i]->result = bits; });
+  }
+
+  void multiply_matrices() const {
+    float a[8][8] = {}, b[8][8] = {}, c[8][8] = {};
+    for_active([&](uint32_t i) {
+      uint32_t row = row_of(i), column = column_of(i);
+      for (uint32_t e = 0; e < 2; ++e) {
+        a[row][column + e] = from_bits<float>(lanes_[i]->operands[e]);
+        b[row][column + e] = from_bits<float>(lanes_[i]->operands[2 + e]);
+        c[row][column + e] = from_bits<float>(lanes_[i]->operands[4 + e]);
+      }
+    });
+    for_active([&](uint32_t i) {
+      uint32_t row = row_of(i);
+      uint32_t column = column_of(i) + (lanes_[i]->operands[6] & 1);
+      float sum = c[row][column];
+      for (uint32_t k = 0; k < 8; ++k) sum = std::fma(a[row][k], b[k][column], sum);
+      lanes_[i]->result = to_bits(sum);
+    });
+  }
+
+ private:
+  bool is_active(uint32_t lane) const { return (active_ >> lane & 1) != 0; }
+
+  template <class Function>
+  void for_active(Function function) const {
+    for (uint32_t i = 0; i < width; ++i) {
+      if (is_active(i)) function(i);
+    }
+  }
+
+  static uint32_t row_of(uint32_t lane) { return (lane / 4 & 4) + lane / 2 % 4; }
+  static uint32_t column_of(uint32_t lane) { return (lane / 4 & 2) * 2 + lane % 2 * 2; }
+
+  uint32_t active_;
+  LaneValues* const* lanes_;
+};
+
+}  // namespace
+
+void perform_cross_lane(Intrinsic operation, uint32_t active, LaneValues* const lanes[]) {
+  Operation o(active, lanes);
+  auto same = [](uint64_t, uint64_t operand) { return operand; };
+  auto exclusive_or = [](uint64_t lane, uint64_t operand) { return lane ^ operand; };
+  auto up = [](uint64_t lane, uint64_t operand) { return lane - operand; };
+  auto down = [](uint64_t lane, uint64_t operand) { return lane + operand; };
+  switch (operation) {
+    case Intrinsic::shuffle_u32:
+    case Intrinsic::shuffle_u64:
+      return o.shuffle(same);
+    case Intrinsic::shuffle_xor_u32:
+    case Intrinsic::shuffle_xor_u64:
+      return o.shuffle(exclusive_or);
+    case Intrinsic::shuffle_up_u32:
+    case Intrinsic::shuffle_up_u64:
+      return o.shuffle(up);
+    case Intrinsic::shuffle_down_u32:
+    case Intrinsic::shuffle_down_u64:
+      return o.shuffle(down);
+#define REDUCE(name, Op, T)      \
+  case Intrinsic::reduce_##name: \
+    return o.reduce<Op, T>();
+      REDUCE(add_f32, Add, float)
+      REDUCE(mul_f32, Mul, float)
+      REDUCE(min_f32, Min, float)
+      REDUCE(max_f32, Max, float)
+      REDUCE(add_u32, Add, uint32_t)
+      REDUCE(mul_u32, Mul, uint32_t)
+      REDUCE(min_u32, Min, uint32_t)
+      REDUCE(max_u32, Max, uint32_t)
+      REDUCE(min_i32, Min, int32_t)
+      REDUCE(max_i32, Max, int32_t)
+      REDUCE(and_u32, And, uint32_t)
+      REDUCE(or_u32, Or, uint32_t)
+      REDUCE(xor_u32, Xor, uint32_t)
+      REDUCE(add_u64, Add, uint64_t)
+      REDUCE(mul_u64, Mul, uint64_t)
+      REDUCE(min_u64, Min, uint64_t)
+      REDUCE(max_u64, Max, uint64_t)
+      REDUCE(min_i64, Min, int64_t)
+      REDUCE(max_i64, Max, int64_t)
+      REDUCE(and_u64, And, uint64_t)
+      REDUCE(or_u64, Or, uint64_t)
+      REDUCE(xor_u64, Xor, uint64_t)
+#undef REDUCE
+#define SCAN(name, Op, T)                \
+  case Intrinsic::scan_exclusive_##name: \
+    return o.scan<Op, T>(false);         \
+  case Intrinsic::scan_inclusive_##name: \
+    return o.scan<Op, T>(true);
+      SCAN(add_f32, Add, float)
+      SCAN(mul_f32, Mul, float)
+      SCAN(add_u32, Add, uint32_t)
+      SCAN(mul_u32, Mul, uint32_t)
+      SCAN(add_u64, Add, uint64_t)
+#undef SCAN
+    case Intrinsic::ballot:
+      return o.ballot();
+    case Intrinsic::matrix_multiply_accumulate_f32:
+      return o.multiply_matrices();
+    default:
+      break;
+  }
+  throw std::logic_error("[jit] intrinsic " + std::to_string(static_cast<int>(operation)) +
+                         " is no cross-lane operation");
+}
+
+}  // namespace holdfast::jit

@@ -1,0 +1,289 @@
+#include "devices/cpu/jit/dispatch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "base/environment.h"
+#include "devices/cpu/jit/fault_guard.h"
+#include "devices/cpu/jit/image.h"
+#include "devices/cpu/jit/reference_runtime.h"
+#include "devices/cpu/jit/watchdog.h"
+
+namespace holdfast::jit {
+namespace {
+
+using GroupFunction = void(GroupContext*);
+
+constexpr size_t alignment = 128;
+
+size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// What a thread needs to run groups; made at its first dispatch, kept until it ends.
+class ThreadScratch {
+ public:
+  ThreadScratch() : slot(watchdog::take_slot()) {}
+  ~ThreadScratch() {
+    ::operator delete(memory_, std::align_val_t{alignment});
+    watchdog::give_back(slot);
+  }
+  ThreadScratch(const ThreadScratch&) = delete;
+
+  // At least `bytes`, aligned; contents are not kept.
+  char* reserve(size_t bytes) {
+    if (bytes > bytes_) {
+      ::operator delete(std::exchange(memory_, nullptr), std::align_val_t{alignment});
+      bytes_ = 0;
+      memory_ = static_cast<char*>(::operator new(bytes, std::align_val_t{alignment}));
+      bytes_ = bytes;
+    }
+    return memory_;
+  }
+
+  watchdog::Slot* const slot;
+  ReferenceRunner reference;
+  std::vector<void*> pointers;
+
+ private:
+  char* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+ThreadScratch& scratch() {
+  static thread_local ThreadScratch instance;
+  return instance;
+}
+
+uint32_t clamped(const DispatchArguments& arguments, int axis) {
+  return std::min(arguments.threadgroup[axis], arguments.grid[axis]);
+}
+
+uint32_t groups_along(const DispatchArguments& arguments, int axis) {
+  uint32_t size = clamped(arguments, axis);
+  return static_cast<uint32_t>((uint64_t{arguments.grid[axis]} + size - 1) / size);
+}
+
+// The kernel's own variables, then its threadgroup arguments, each aligned.
+size_t threadgroup_memory(const CompiledKernel& kernel, const DispatchArguments& arguments) {
+  size_t bytes = aligned(kernel.threadgroup_bytes);
+  for (size_t i = 0; i < kernel.interface.arguments.size(); ++i) {
+    if (kernel.interface.arguments[i].kind == msl::KernelArgument::Kind::threadgroup)
+      bytes += aligned(arguments.threadgroup_bytes ? arguments.threadgroup_bytes[i] : 0);
+  }
+  return bytes;
+}
+
+[[noreturn]] void reject(const CpuPipeline& pipeline, const std::string& what) {
+  throw std::invalid_argument("[" + pipeline.name() + "] " + what);
+}
+
+std::string triple(const uint32_t (&sizes)[3]) {
+  return "(" + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ", " +
+         std::to_string(sizes[2]) + ")";
+}
+
+std::string stopped_text(watchdog::Verdict verdict) {
+  if (verdict == watchdog::Verdict::cancelled) return "the kernel was cancelled while it ran";
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%g", environment::settings().kernel_timeout);
+  return std::string("the kernel ran longer than ") + seconds +
+         " s and was stopped (HOLDFAST_KERNEL_TIMEOUT)";
+}
+
+// The groups [begin, end) one after the other. Holds nothing that wants a destructor: a fault
+// leaves it in the middle.
+class GroupLoop {
+ public:
+  GroupLoop(const CpuPipeline& pipeline, const DispatchArguments& arguments, ThreadScratch& own)
+      : pipeline_(pipeline), own_(own) {
+    const CompiledKernel& kernel = pipeline.kernel();
+    uint32_t threads = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      context_.full_size[axis] = clamped(arguments, axis);
+      context_.groups[axis] = groups_along(arguments, axis);
+      context_.grid[axis] = arguments.grid[axis];
+      threads *= context_.full_size[axis];
+    }
+    size_t shared = threadgroup_memory(kernel, arguments);
+    size_t simdgroups = (threads + simdgroup_width - 1) / simdgroup_width;
+    char* memory = own.reserve(shared + aligned(kernel.frame_bytes) * simdgroups);
+    context_.threadgroup_memory = memory;
+    context_.frame = memory + shared;
+    context_.cancelled = &own.slot->stop;
+    context_.buffers = arguments.buffers;
+    place_threadgroup_arguments(arguments, memory + aligned(kernel.threadgroup_bytes));
+    if (!pipeline.is_widened()) own.reference.prepare(threads, kernel.register_bytes);
+  }
+
+  void run(int64_t begin, int64_t end) {
+    uint64_t rest = static_cast<uint64_t>(begin);
+    context_.group[0] = static_cast<uint32_t>(rest % context_.groups[0]);
+    rest /= context_.groups[0];
+    context_.group[1] = static_cast<uint32_t>(rest % context_.groups[1]);
+    context_.group[2] = static_cast<uint32_t>(rest / context_.groups[1]);
+    for (int64_t i = begin; i < end; ++i) {
+      set_size();
+      if (pipeline_.is_widened()) {
+        reinterpret_cast<GroupFunction*>(const_cast<void*>(pipeline_.entry()))(&context_);
+      } else {
+        own_.reference.run(context_,
+                           reinterpret_cast<ThreadFunction*>(const_cast<void*>(pipeline_.entry())),
+                           pipeline_.kernel().register_bytes);
+      }
+      if (own_.slot->verdict() != watchdog::Verdict::none) return;
+      if (++context_.group[0] == context_.groups[0]) {
+        context_.group[0] = 0;
+        if (++context_.group[1] == context_.groups[1]) {
+          context_.group[1] = 0;
+          ++context_.group[2];
+        }
+      }
+    }
+  }
+
+ private:
+  void place_threadgroup_arguments(const DispatchArguments& arguments, char* memory) {
+    const std::vector<msl::KernelArgument>& parameters = pipeline_.interface().arguments;
+    own_.pointers.clear();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters[i].kind != msl::KernelArgument::Kind::threadgroup) continue;
+      if (own_.pointers.empty())
+        own_.pointers.assign(arguments.buffers, arguments.buffers + parameters.size());
+      own_.pointers[i] = memory;
+      memory += aligned(arguments.threadgroup_bytes ? arguments.threadgroup_bytes[i] : 0);
+    }
+    if (!own_.pointers.empty()) context_.buffers = own_.pointers.data();
+  }
+
+  void set_size() {
+    uint32_t threads = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      uint32_t full = context_.full_size[axis];
+      context_.size[axis] = std::min(full, context_.grid[axis] - context_.group[axis] * full);
+      threads *= context_.size[axis];
+    }
+    context_.simdgroups = (threads + simdgroup_width - 1) / simdgroup_width;
+  }
+
+  const CpuPipeline& pipeline_;
+  ThreadScratch& own_;
+  GroupContext context_{};
+};
+
+}  // namespace
+
+bool host_supports(InstructionSet set) {
+  if (set == InstructionSet::baseline) return true;
+#if defined(__x86_64__)
+  // Those of x86-64-v3 and x86-64-v4, which code generation may use.
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+              __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+              __builtin_cpu_supports("movbe") && __builtin_cpu_supports("popcnt");
+  if (set == InstructionSet::avx2) return avx2;
+  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
+InstructionSet host_instruction_set() {
+  static const InstructionSet widest =
+      host_supports(InstructionSet::avx512) ? InstructionSet::avx512
+      : host_supports(InstructionSet::avx2) ? InstructionSet::avx2
+                                            : InstructionSet::baseline;
+  return widest;
+}
+
+const char* instruction_set_name(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return "baseline";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      break;
+  }
+  return "avx512";
+}
+
+CpuPipeline::CpuPipeline() = default;
+CpuPipeline::~CpuPipeline() = default;
+
+Ref<CpuPipeline> CpuPipeline::load(std::string name, CompiledKernel kernel) {
+  Ref<CpuPipeline> pipeline = Ref<CpuPipeline>::adopt(new CpuPipeline);
+  pipeline->name_ = std::move(name);
+  pipeline->image_ = std::make_unique<Image>(kernel.object);
+  pipeline->entry_ = pipeline->image_->find(kernel.symbol);
+  if (!pipeline->entry_)
+    throw std::runtime_error("[jit] damaged kernel object: no function " + kernel.symbol);
+  kernel.object = {};
+  pipeline->kernel_ = std::move(kernel);
+  return pipeline;
+}
+
+void check_dispatch(const CpuPipeline& pipeline, const DispatchArguments& arguments) {
+  uint64_t threads = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (arguments.grid[axis] == 0 || arguments.grid[axis] > max_grid) {
+      reject(pipeline, "the grid must have from 1 to " + std::to_string(max_grid) +
+                           " threads along each axis, got " + triple(arguments.grid));
+    }
+    if (arguments.threadgroup[axis] == 0)
+      reject(pipeline, "the threadgroup must have at least one thread along each axis, got " +
+                           triple(arguments.threadgroup));
+    threads = std::min<uint64_t>(threads * clamped(arguments, axis), uint64_t{1} << 32);
+  }
+  __uint128_t groups = 1;
+  for (int axis = 0; axis < 3; ++axis) groups *= groups_along(arguments, axis);
+  if (groups > static_cast<__uint128_t>(INT64_MAX) / 2)
+    reject(pipeline,
+           "the grid " + triple(arguments.grid) + " has more threadgroups than can be counted");
+  uint32_t limit = std::min(max_threads_per_threadgroup, pipeline.interface().max_threads);
+  if (threads > limit) {
+    reject(pipeline, "a threadgroup may have at most " + std::to_string(limit) + " threads, got " +
+                         triple(arguments.threadgroup) + " on a grid of " + triple(arguments.grid));
+  }
+  size_t bytes = pipeline.kernel().threadgroup_bytes;
+  for (size_t i = 0; i < pipeline.interface().arguments.size(); ++i) {
+    if (pipeline.interface().arguments[i].kind == msl::KernelArgument::Kind::threadgroup)
+      bytes += arguments.threadgroup_bytes ? arguments.threadgroup_bytes[i] : 0;
+  }
+  if (bytes > max_threadgroup_memory) {
+    reject(pipeline, "a threadgroup may use at most " + std::to_string(max_threadgroup_memory) +
+                         " bytes of threadgroup memory, the kernel needs " + std::to_string(bytes));
+  }
+}
+
+int64_t threadgroups(const DispatchArguments& arguments) {
+  int64_t groups = 1;
+  for (int axis = 0; axis < 3; ++axis) groups *= groups_along(arguments, axis);
+  return groups;
+}
+
+void begin_dispatch(DispatchArguments& arguments) {
+  static sync::Atomic<uint64_t> next{0};
+  arguments.serial = next.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void run_groups(const CpuPipeline& pipeline, const DispatchArguments& arguments, int64_t begin,
+                int64_t end) {
+  ThreadScratch& own = scratch();
+  GroupLoop loop(pipeline, arguments, own);
+  watchdog::Watch watch(*own.slot, arguments);
+  FaultGuard guard(pipeline.image());
+  if (sigsetjmp(guard.jump, 0) != 0) {
+    throw std::runtime_error("[" + pipeline.name() +
+                             "] the kernel did what the processor refuses: " + guard.what());
+  }
+  guard.arm();
+  loop.run(begin, end);
+  if (watchdog::Verdict verdict = own.slot->verdict(); verdict != watchdog::Verdict::none)
+    throw std::runtime_error("[" + pipeline.name() + "] " + stopped_text(verdict));
+}
+
+}  // namespace holdfast::jit

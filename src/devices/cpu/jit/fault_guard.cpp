@@ -1,0 +1,127 @@
+#include "devices/cpu/jit/fault_guard.h"
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include "base/environment.h"
+
+namespace holdfast::jit {
+namespace {
+
+constexpr int caught[] = {SIGSEGV, SIGBUS, SIGFPE};
+struct sigaction previous[sizeof(caught) / sizeof(caught[0])];
+
+// Allocated with the thread, so that the handler can look at it whatever the thread was doing.
+__attribute__((tls_model("initial-exec"))) thread_local FaultGuard* innermost = nullptr;
+
+// A kernel may fault because its stack is full: the handler runs on a stack of its own, unless the
+// program gave the thread one already.
+class HandlerStack {
+ public:
+  HandlerStack() {
+    stack_t now{};
+    if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
+    bytes_ = std::make_unique<char[]>(size);
+    stack_t mine{};
+    mine.ss_sp = bytes_.get();
+    mine.ss_size = size;
+    if (sigaltstack(&mine, nullptr) != 0) bytes_.reset();
+  }
+  ~HandlerStack() {
+    stack_t now{};
+    if (!bytes_ || sigaltstack(nullptr, &now) != 0 || now.ss_sp != bytes_.get()) return;
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+
+ private:
+  static constexpr size_t size = 64 * 1024;
+  std::unique_ptr<char[]> bytes_;
+};
+
+const void* program_counter(void* context) {
+  auto* user = static_cast<ucontext_t*>(context);
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(user->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const void*>(user->uc_mcontext.pc);
+#else
+  static_cast<void>(user);
+  return nullptr;
+#endif
+}
+
+// Not ours: whoever was there before decides. The default action is taken when the instruction runs
+// again.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  struct sigaction before{};
+  for (size_t i = 0; i < std::size(caught); ++i) {
+    if (caught[i] == signal) before = previous[i];
+  }
+  if (before.sa_flags & SA_SIGINFO) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  } else {
+    struct sigaction standard{};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);
+    // Sent by kill(), it would not come again by itself.
+    if (info->si_code <= 0) raise(signal);
+  }
+}
+
+}  // namespace
+
+struct FaultHandler {
+  static void handle(int signal, siginfo_t* info, void* context) {
+    FaultGuard* guard = innermost;
+    if (guard && guard->is_armed_ && guard->image_.contains(program_counter(context))) {
+      guard->signal_ = signal;
+      guard->address_ = info->si_addr;
+      guard->is_armed_ = false;
+      siglongjmp(guard->jump, 1);
+    }
+    pass_on(signal, info, context);
+  }
+
+  static void install() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+      struct sigaction action{};
+      action.sa_sigaction = handle;
+      sigemptyset(&action.sa_mask);
+      // SA_NODEFER: the jump out of the handler would leave the signal blocked.
+      action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+      for (size_t i = 0; i < std::size(caught); ++i) sigaction(caught[i], &action, &previous[i]);
+    });
+    static thread_local HandlerStack stack;
+    static_cast<void>(stack);
+  }
+};
+
+FaultGuard::FaultGuard(const Image& image) : image_(image), outer_(innermost) {}
+
+FaultGuard::~FaultGuard() { innermost = outer_; }
+
+void FaultGuard::arm() {
+  if (!environment::settings().catch_faults) return;
+  FaultHandler::install();
+  innermost = this;
+  is_armed_ = true;
+}
+
+std::string FaultGuard::what() const {
+  const char* name = signal_ == SIGSEGV ? "SIGSEGV" : signal_ == SIGBUS ? "SIGBUS" : "SIGFPE";
+  char text[64];
+  std::snprintf(text, sizeof(text), "%s at address %p", name, address_);
+  return text;
+}
+
+}  // namespace holdfast::jit
