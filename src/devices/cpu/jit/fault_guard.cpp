@@ -92,19 +92,23 @@ struct FaultHandler {
   }
 
   static void install() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-      struct sigaction action{};
-      action.sa_sigaction = handle;
-      sigemptyset(&action.sa_mask);
-      // SA_NODEFER: the jump out of the handler would leave the signal blocked.
-      action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-      for (size_t i = 0; i < std::size(caught); ++i) sigaction(caught[i], &action, &previous[i]);
-    });
-    static thread_local HandlerStack stack;
-    static_cast<void>(stack);
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    struct sigaction action{};
+    action.sa_sigaction = handle;
+    sigemptyset(&action.sa_mask);
+    // SA_NODEFER: the jump out of the handler would leave the signal blocked.
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    for (size_t i = 0; i < std::size(caught); ++i) {
+      struct sigaction now{};
+      if (sigaction(caught[i], nullptr, &now) != 0 || now.sa_sigaction == handle) continue;
+      previous[i] = now;
+      sigaction(caught[i], &action, nullptr);
+    }
   }
 };
+
+void install_fault_handlers() { FaultHandler::install(); }
 
 FaultGuard::FaultGuard(const Image& image) : image_(image), outer_(innermost) {}
 
@@ -112,7 +116,10 @@ FaultGuard::~FaultGuard() { innermost = outer_; }
 
 void FaultGuard::arm() {
   if (!environment::settings().catch_faults) return;
-  FaultHandler::install();
+  static std::once_flag once;
+  std::call_once(once, FaultHandler::install);
+  static thread_local HandlerStack stack;
+  static_cast<void>(stack);
   innermost = this;
   is_armed_ = true;
 }

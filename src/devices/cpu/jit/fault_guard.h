@@ -40,4 +40,8 @@ class FaultGuard {
   const void* address_ = nullptr;
 };
 
+// Puts the handlers in place, in front of those that are there: also where the program has replaced
+// ours meanwhile.
+void install_fault_handlers();
+
 }  // namespace holdfast::jit
