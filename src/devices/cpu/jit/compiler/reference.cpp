@@ -420,12 +420,16 @@ class ThreadLowering {
   uint32_t sites_ = 0;
 };
 
+// On divisions that are safe already, so that doing it twice does no harm.
+constexpr const char* defined_mark = "holdfast.defined";
+
 void define_division(llvm::BinaryOperator& division) {
   bool is_signed = division.getOpcode() == llvm::Instruction::SDiv ||
                    division.getOpcode() == llvm::Instruction::SRem;
   bool is_remainder = division.getOpcode() == llvm::Instruction::SRem ||
                       division.getOpcode() == llvm::Instruction::URem;
   Value* divisor = division.getOperand(1);
+  if (division.getMetadata(defined_mark)) return;
   if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(divisor)) {
     if (!constant->isZero() && !(is_signed && constant->isMinusOne())) return;
   }
@@ -447,6 +451,7 @@ void define_division(llvm::BinaryOperator& division) {
   plain->dropPoisonGeneratingFlags();
   plain->setOperand(0, dividend);
   plain->setOperand(1, safe);
+  plain->setMetadata(defined_mark, llvm::MDNode::get(division.getContext(), {}));
   b.Insert(plain);
   // By 1 the quotient is the dividend and the remainder 0: right for INT_MIN / -1 already.
   Value* at_zero = is_remainder ? dividend : llvm::Constant::getNullValue(type);
@@ -472,6 +477,10 @@ void define_conversion(llvm::CastInst& conversion) {
                                : llvm::Intrinsic::fptoui_sat;
   IRBuilder<> b(&conversion);
   Value* source = conversion.getOperand(0);
+  if (!source->getType()->getScalarType()->isFloatTy() &&
+      !source->getType()->getScalarType()->isDoubleTy()) {
+    source = b.CreateFPExt(source, source->getType()->getWithNewType(b.getFloatTy()));
+  }
   conversion.replaceAllUsesWith(
       b.CreateIntrinsic(id, {conversion.getType(), source->getType()}, {source}));
   conversion.eraseFromParent();

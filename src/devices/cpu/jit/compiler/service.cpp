@@ -74,11 +74,16 @@ const char* suffix_of(InstructionSet set) {
   return "avx512";
 }
 
-llvm::Function& kernel_of(llvm::Module& module, const msl::KernelInterface& interface) {
-  llvm::Function* function = module.getFunction(interface.entry);
-  if (!function || function->isDeclaration())
-    throw std::logic_error("[jit] the front-end made no function " + interface.entry);
-  return *function;
+// The one function of a scalar module.
+llvm::Function& kernel_of(llvm::Module& module) {
+  llvm::Function* found = nullptr;
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    if (found) throw std::logic_error("[jit] the front-end left more than one function");
+    found = &function;
+  }
+  if (!found) throw std::logic_error("[jit] the front-end left no function");
+  return *found;
 }
 
 void verify(const llvm::Module& module, const char* after) {
@@ -91,6 +96,13 @@ void verify(const llvm::Module& module, const char* after) {
   if (llvm::verifyModule(module, &stream))
     throw std::logic_error(std::string("[jit] broken module after ") + after + ": " + problem);
 #endif
+}
+
+[[maybe_unused]] void erase_unused_globals(llvm::Module& module) {
+  for (llvm::GlobalVariable& global : llvm::make_early_inc_range(module.globals())) {
+    global.removeDeadConstantUsers();
+    if (global.use_empty()) global.eraseFromParent();
+  }
 }
 
 // One compilation, from scalar IR on.
@@ -110,6 +122,10 @@ class Job {
     set_target(*module, machine_);
     dump_.module("scalar.ll", *module);
     verify(*module, "the front-end");
+    define_arithmetic(kernel_of(*module));
+#if HOLDFAST_JIT_WIDEN
+    expand_math(kernel_of(*module), options_.instruction_set);
+#endif
     CompiledKernel kernel;
     kernel.interface = interface_;
     if (options_.lowering == Lowering::reference) {
@@ -125,12 +141,8 @@ class Job {
   void to_reference(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
     kernel.lowering = Lowering::reference;
     bool parks = false;
-    llvm::Function& scalar = kernel_of(*module, interface_);
-    define_arithmetic(scalar);
-#if HOLDFAST_JIT_WIDEN
-    expand_math(scalar, options_.instruction_set);
-#endif
-    kernel.symbol = lower_to_thread(scalar, kernel.threadgroup_bytes, &parks)->getName().str();
+    kernel.symbol =
+        lower_to_thread(kernel_of(*module), kernel.threadgroup_bytes, &parks)->getName().str();
     set_target(*module, machine_);
     verify(*module, "the reference lowering");
     uint32_t stack = emit(*module, kernel);
@@ -140,24 +152,21 @@ class Job {
   void to_widened(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
     std::string declined = "this build has no widening";
 #if HOLDFAST_JIT_WIDEN
-    std::unique_ptr<llvm::Module> untouched = llvm::CloneModule(*module);
-    llvm::Function& scalar = kernel_of(*module, interface_);
-    expand_math(scalar, options_.instruction_set);
+    llvm::Function& scalar = kernel_of(*module);
     WidenResult result = widen(scalar, options_.instruction_set);
     if (result.group) {
       kernel.lowering = Lowering::widened;
       kernel.symbol = result.group->getName().str();
       kernel.frame_bytes = result.frame_bytes;
       kernel.threadgroup_bytes = result.threadgroup_bytes;
-      if (llvm::Function* rest = module->getFunction(interface_.entry); rest && rest->use_empty())
-        rest->eraseFromParent();
+      scalar.eraseFromParent();
+      erase_unused_globals(*module);
       set_target(*module, machine_);
       verify(*module, "widening");
       emit(*module, kernel);
       return;
     }
     declined = result.declined;
-    module = std::move(untouched);
 #endif
     if (options_.lowering == Lowering::widened)
       throw CompileError("[" + name_ + "] cannot be widened: " + declined);
