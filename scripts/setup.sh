@@ -2,7 +2,7 @@
 # Sourced by ./run and ./test. Installs missing Debian packages by name; takes a few milliseconds
 # when none is missing.
 
-build_packages=(g++ cmake ninja-build ccache doctest-dev nlohmann-json3-dev libopenblas-serial-dev
+build_packages=(g++ cmake ninja-build ccache doctest-dev nlohmann-json3-dev zlib1g-dev libopenblas-serial-dev
   llvm-19-dev libclang-19-dev libclang-cpp19-dev libboost-context-dev)
 test_packages=("${build_packages[@]}" clang-19 libclang-rt-19-dev clang-format-19 python3)
 

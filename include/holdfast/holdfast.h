@@ -9,6 +9,7 @@
 #include <holdfast/errors.h>
 #include <holdfast/event.h>
 #include <holdfast/fast.h>
+#include <holdfast/io.h>
 #include <holdfast/label.h>
 #include <holdfast/memory.h>
 #include <holdfast/ops.h>

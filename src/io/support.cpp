@@ -1,0 +1,194 @@
+#include "io/support.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include <holdfast/ops.h>
+#include <holdfast/transforms.h>
+
+#include "ops/support.h"
+
+namespace holdfast::io {
+
+size_t length_of(Reader& reader) {
+  size_t before = reader.tell();
+  reader.seek(0, std::ios_base::end);
+  size_t length = reader.tell();
+  reader.seek(static_cast<int64_t>(before), std::ios_base::beg);
+  return length;
+}
+
+HeaderReader::HeaderReader(const char* op, Reader& reader)
+    : op_(op), reader_(reader), position_(0), length_(0) {
+  if (!reader.is_open() || !reader.good()) {
+    throw std::runtime_error(text("[", op, "] cannot open ", reader.label()));
+  }
+  position_ = reader.tell();
+  length_ = length_of(reader);
+  if (position_ > length_) fail("the position is beyond the end");
+}
+
+void HeaderReader::fail(const std::string& what) const {
+  throw std::runtime_error(text("[", op_, "] ", what, ", at byte ", position_, " of ",
+                                reader_.label(), " (", length_, " bytes)"));
+}
+
+void HeaderReader::expect(uint64_t count, uint64_t bytes, const char* what) const {
+  if (bytes != 0 && count > left() / bytes) {
+    fail(text("the file ends inside ", what, " (", count, " × ", bytes, " bytes)"));
+  }
+}
+
+void HeaderReader::read(void* to, size_t bytes, const char* what) {
+  expect(bytes, 1, what);
+  reader_.read(static_cast<char*>(to), bytes, position_);
+  position_ += bytes;
+}
+
+std::string HeaderReader::read_text(uint64_t bytes, const char* what) {
+  expect(bytes, 1, what);
+  std::string result(bytes, '\0');
+  read(result.data(), bytes, what);
+  return result;
+}
+
+void HeaderReader::skip(uint64_t bytes, const char* what) {
+  expect(bytes, 1, what);
+  position_ += bytes;
+}
+
+Shape checked_shape(const HeaderReader& header, const std::string& name, const uint64_t* dimensions,
+                    size_t count, size_t item_size, uint64_t& bytes) {
+  Shape shape;
+  bytes = item_size;
+  for (size_t i = 0; i < count; ++i) {
+    if (dimensions[i] > static_cast<uint64_t>(std::numeric_limits<ShapeElem>::max())) {
+      header.fail(text("dimension ", i, " of \"", name, "\" is ", dimensions[i],
+                       ", more than an int holds"));
+    }
+    shape.push_back(static_cast<ShapeElem>(dimensions[i]));
+  }
+  bool empty = std::find(dimensions, dimensions + count, uint64_t{0}) != dimensions + count;
+  if (empty) bytes = 0;
+  for (size_t i = 0; i < count && !empty; ++i) {
+    if (__builtin_mul_overflow(bytes, dimensions[i], &bytes)) {
+      header.fail(text("the size of \"", name, "\" overflows"));
+    }
+  }
+  return shape;
+}
+
+namespace {
+
+constexpr size_t read_chunk = size_t{4} << 20;
+
+void swap_element_bytes(char* data, size_t bytes, size_t item) {
+  for (size_t i = 0; i + item <= bytes; i += item) std::reverse(data + i, data + i + item);
+}
+
+// Reads its elements from the file when it is evaluated.
+class Load final : public Op {
+ public:
+  Load(Stream stream, std::shared_ptr<Reader> reader, size_t offset, bool swap_bytes)
+      : Op(stream), reader_(std::move(reader)), offset_(offset), swap_bytes_(swap_bytes) {}
+  const char* name() const override { return "Load"; }
+  void encode(Encoder& encoder, const std::vector<array>&, std::vector<array>& outputs) override {
+    array& out = outputs[0];
+    encoder.allocate(out);
+    if (out.size() == 0) return;
+    encoder.output(out);
+    // A complex number is two that are swapped one by one.
+    size_t item = swap_bytes_ ? out.itemsize() / (out.dtype() == complex64 ? 2 : 1) : 1;
+    char* target = out.data<char>();
+    size_t bytes = out.nbytes();
+    bool parallel = reader_->reads_in_parallel();
+    size_t chunk = parallel ? read_chunk : bytes;
+    encoder.native(name(), static_cast<int64_t>((bytes + chunk - 1) / chunk),
+                   static_cast<int64_t>(bytes),
+                   [=, reader = reader_, offset = offset_](int64_t begin, int64_t end) {
+                     size_t first = static_cast<size_t>(begin) * chunk;
+                     size_t last = std::min(bytes, static_cast<size_t>(end) * chunk);
+                     reader->read(target + first, last - first, offset + first);
+                     if (item > 1) swap_element_bytes(target + first, last - first, item);
+                   });
+  }
+
+ private:
+  std::shared_ptr<Reader> reader_;
+  size_t offset_;
+  bool swap_bytes_;
+};
+
+class LoadConverted final : public Op {
+ public:
+  LoadConverted(Stream stream, std::shared_ptr<Reader> reader, size_t offset, int64_t blocks,
+                size_t block_bytes, Convert convert)
+      : Op(stream),
+        reader_(std::move(reader)),
+        offset_(offset),
+        blocks_(blocks),
+        block_bytes_(block_bytes),
+        convert_(convert) {}
+  const char* name() const override { return "Load"; }
+  void encode(Encoder& encoder, const std::vector<array>&, std::vector<array>& outputs) override {
+    array& out = outputs[0];
+    encoder.allocate(out);
+    if (out.size() == 0) return;
+    encoder.output(out);
+    char* target = out.data<char>();
+    int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(read_chunk / 16 / block_bytes_));
+    int64_t tasks = (blocks_ + grain - 1) / grain;
+    if (!reader_->reads_in_parallel()) {
+      grain = blocks_;
+      tasks = 1;
+    }
+    encoder.native(name(), tasks, static_cast<int64_t>(out.nbytes()),
+                   [=, reader = reader_, offset = offset_, blocks = blocks_,
+                    block_bytes = block_bytes_, convert = convert_](int64_t begin, int64_t end) {
+                     std::vector<char> source;
+                     for (int64_t task = begin; task < end; ++task) {
+                       int64_t first = task * grain, last = std::min(blocks, first + grain);
+                       source.resize(static_cast<size_t>(last - first) * block_bytes);
+                       reader->read(source.data(), source.size(),
+                                    offset + static_cast<size_t>(first) * block_bytes);
+                       convert(source.data(), target, first, last);
+                     }
+                   });
+  }
+
+ private:
+  std::shared_ptr<Reader> reader_;
+  size_t offset_;
+  int64_t blocks_;
+  size_t block_bytes_;
+  Convert convert_;
+};
+
+}  // namespace
+
+array load_elements(std::shared_ptr<Reader> reader, size_t offset, Shape shape, Dtype dtype,
+                    bool swap_bytes, StreamOrDevice s) {
+  return make_node<Load>(std::move(shape), dtype, {}, s, std::move(reader), offset, swap_bytes);
+}
+
+array load_converted(std::shared_ptr<Reader> reader, size_t offset, int64_t blocks,
+                     size_t block_bytes, Convert convert, Shape shape, Dtype dtype,
+                     StreamOrDevice s) {
+  return make_node<LoadConverted>(std::move(shape), dtype, {}, s, std::move(reader), offset, blocks,
+                                  block_bytes, convert);
+}
+
+array ready_to_write(const array& a) {
+  array result = contiguous(a);
+  result.eval();
+  result.wait();
+  return result;
+}
+
+void write_elements(Writer& writer, const array& a) {
+  if (a.size() > 0) writer.write(a.data<char>(), a.nbytes());
+}
+
+}  // namespace holdfast::io
