@@ -23,6 +23,16 @@ function(holdfast_add_jit)
   if(NOT sources)
     return()
   endif()
+  # The headers that kernels include, as bytes in the module.
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/msl/include/*")
+  set(embedded "${PROJECT_BINARY_DIR}/generated/embedded_headers.cpp")
+  add_custom_command(
+    OUTPUT "${embedded}"
+    COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${PROJECT_SOURCE_DIR}/src/msl" "-DOUTPUT=${embedded}" -P
+            "${PROJECT_SOURCE_DIR}/cmake/embed_headers.cmake"
+    DEPENDS ${headers} "${PROJECT_SOURCE_DIR}/src/msl/intrinsics.def" "${PROJECT_SOURCE_DIR}/cmake/embed_headers.cmake"
+    COMMENT "Embedding the kernel headers" VERBATIM)
+  list(APPEND sources "${embedded}")
   add_library(holdfast-jit-objects OBJECT ${sources})
   holdfast_build_settings(holdfast-jit-objects)
   target_include_directories(holdfast-jit-objects PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")

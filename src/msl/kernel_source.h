@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,11 @@ struct KernelInterface {
   uint32_t threadgroup_bytes = 0;         // of variables; dynamic arguments come on top
   std::vector<std::string> attributes;    // thread_position_in_grid, …, as used
   uint32_t max_threads = 1024;            // [[max_total_threads_per_threadgroup(n)]]
+};
+
+// A source that does not compile. what(): "[kernel] body:3:7: error: …", several lines.
+struct CompileError : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace holdfast::msl

@@ -37,10 +37,7 @@ struct CompiledKernel {
   uint32_t register_bytes = 0;  // stack per thread, reference only: a hint for the fibre's stack
 };
 
-// A source that does not compile. what(): "[kernel] body:3:7: error: …", several lines.
-struct CompileError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using msl::CompileError;
 
 class Compiler {
  public:

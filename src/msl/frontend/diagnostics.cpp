@@ -1,0 +1,156 @@
+#include "msl/frontend/diagnostics.h"
+
+#include <clang/Basic/SourceManager.h>
+#include <llvm/ADT/SmallString.h>
+#include <llvm/Support/Path.h>
+
+#include <algorithm>
+
+namespace holdfast::msl {
+namespace {
+
+constexpr size_t most_errors = 10, most_notes = 4, most_columns = 200;
+
+// Names of ours that stand for words of the language.
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+std::string in_words_of_metal(std::string message) {
+  replace_all(message, "_Float16", "half");
+  replace_all(message, "__bf16", "bfloat");
+  replace_all(message, "__global_device ", "constant ");
+  replace_all(message, "__global ", "device ");
+  replace_all(message, "__local ", "threadgroup ");
+  return message;
+}
+
+}  // namespace
+
+void Diagnostics::HandleDiagnostic(clang::DiagnosticsEngine::Level level,
+                                   const clang::Diagnostic& diagnostic) {
+  using Level = clang::DiagnosticsEngine::Level;
+  DiagnosticConsumer::HandleDiagnostic(level, diagnostic);
+  if (level != Level::Error && level != Level::Fatal && level != Level::Note) return;
+  if (level == Level::Note && entries_.empty()) return;
+  llvm::SmallString<256> message;
+  diagnostic.FormatDiagnostic(message);
+  const clang::SourceManager* manager =
+      diagnostic.hasSourceManager() ? &diagnostic.getSourceManager() : nullptr;
+  Place place = locate(manager, diagnostic.getLocation());
+  if (level == Level::Note) {
+    entries_.back().notes.emplace_back(std::move(place), in_words_of_metal(message.str().str()));
+  } else {
+    entries_.push_back({std::move(place), in_words_of_metal(message.str().str()), {}});
+  }
+}
+
+void Diagnostics::error(const clang::SourceManager& manager, clang::SourceLocation location,
+                        const std::string& message) {
+  entries_.push_back({locate(&manager, location), message, {}});
+}
+
+Diagnostics::Place Diagnostics::place_in(const std::string& name, llvm::StringRef text,
+                                         size_t position) {
+  position = std::min(position, text.size());
+  Place place;
+  place.kind = Place::Kind::user;
+  place.name = name;
+  const llvm::StringRef before = text.substr(0, position);
+  place.line = before.count('\n') + 1;
+  const size_t begin = before.rfind('\n') == llvm::StringRef::npos ? 0 : before.rfind('\n') + 1;
+  place.column = position - begin + 1;
+  place.source_line = text.substr(begin).split('\n').first.rtrim('\r').str();
+  return place;
+}
+
+// A position of KernelSource::text. One outside the user's parts (a generated signature) is shown
+// at the end of the part before it, because that is where a brace or a semicolon is missing.
+Diagnostics::Place Diagnostics::locate_in_text(size_t position) const {
+  const llvm::StringRef text(source_.text);
+  if (source_.parts.empty()) return place_in("source", text, position);
+  const SourcePart* nearest = nullptr;
+  for (const SourcePart& part : source_.parts) {
+    if (part.begin <= position) nearest = &part;
+  }
+  if (nearest == nullptr) nearest = &source_.parts.front();
+  const llvm::StringRef content = text.substr(nearest->begin, nearest->end - nearest->begin);
+  if (position < nearest->begin) return place_in(nearest->name, content, 0);
+  size_t inside = std::min(position, nearest->end) - nearest->begin;
+  if (position >= nearest->end) inside = content.rtrim().size();
+  return place_in(nearest->name, content, inside);
+}
+
+Diagnostics::Place Diagnostics::locate(const clang::SourceManager* manager,
+                                       clang::SourceLocation location) const {
+  Place place;
+  if (manager == nullptr || location.isInvalid()) return place;
+  const auto [file, offset] = manager->getDecomposedLoc(manager->getFileLoc(location));
+  if (file == manager->getMainFileID()) return locate_in_text(main_.original(offset));
+  if (auto entry = manager->getFileEntryRefForID(file)) {
+    if (const KernelFiles::UserFile* user = files_.user_file(entry->getName())) {
+      return place_in(user->name, user->original, user->rewritten.original(offset));
+    }
+    place.kind = Place::Kind::prelude;
+    place.name = llvm::sys::path::filename(entry->getName()).str();
+  }
+  return place;
+}
+
+std::string Diagnostics::text() const {
+  std::string result = "[" + source_.kernel + "] ";
+  auto position = [](const Place& place) {
+    return place.name + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) +
+           ": ";
+  };
+  auto with_line = [](const Place& place) {
+    std::string line = place.source_line.substr(0, most_columns), caret;
+    if (place.column > most_columns) return std::string("\n  ") + line + " …";
+    for (size_t i = 0; i + 1 < place.column; ++i) {
+      caret += i < line.size() && line[i] == '\t' ? '\t' : ' ';
+    }
+    return "\n  " + line + "\n  " + caret + "^";
+  };
+  size_t count = 0;
+  for (const Entry& entry : entries_) {
+    if (count++ == most_errors) {
+      result += "\n… and " + std::to_string(entries_.size() - most_errors) + " more errors";
+      break;
+    }
+    if (count > 1) result += "\n";
+    const Place* place = &entry.place;
+    std::string where;
+    // An error inside our headers is shown where the user's text led to it.
+    if (place->kind != Place::Kind::user) {
+      if (place->kind == Place::Kind::prelude) where = " (in <" + place->name + ">)";
+      for (const auto& [note_place, note] : entry.notes) {
+        if (note_place.kind == Place::Kind::user) {
+          place = &note_place;
+          break;
+        }
+      }
+    }
+    if (place->kind == Place::Kind::user) {
+      result += position(*place) + "error: " + entry.message + where + with_line(*place);
+    } else {
+      result += "error: " + entry.message + where;
+    }
+    size_t notes = 0;
+    for (const auto& [note_place, note] : entry.notes) {
+      if (&note_place == place || notes == most_notes) continue;
+      ++notes;
+      if (note_place.kind == Place::Kind::user) {
+        result += "\n" + position(note_place) + "note: " + note;
+      } else if (note_place.kind == Place::Kind::prelude) {
+        result += "\nnote: " + note + " (in <" + note_place.name + ">)";
+      } else {
+        result += "\nnote: " + note;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace holdfast::msl

@@ -1,0 +1,74 @@
+// The kernels of a translation unit, and the function that a dispatch enters: a wrapper whose
+// parameters are the buffers alone; it computes the thread attributes from our intrinsics and calls
+// the kernel. The wrapper is C++ text, handed to clang when it has read the user's source (a pragma
+// at the end), so that overloads, conversions and templates are clang's business.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "msl/frontend/attributes.h"
+#include "msl/frontend/diagnostics.h"
+#include "msl/kernel_source.h"
+
+namespace clang {
+class CompilerInstance;
+}
+
+namespace holdfast::msl {
+
+inline constexpr const char* entry_symbol = "__hf_entry";
+// The line after the user's text.
+inline constexpr const char* entries_pragma = "\n;\n#pragma __hf_entries\n";
+
+struct Kernel {
+  const clang::FunctionDecl* function = nullptr;
+  KernelInterface interface;
+  // Why it cannot be compiled, and where; reported when it is the one that is asked for.
+  std::string problem;
+  clang::SourceLocation problem_location;
+};
+
+// Called once per compilation, by the pragma.
+class EntryBuilder {
+ public:
+  // `wants_wrapper`: for the kernel that `source` asks for; otherwise the kernels are only listed.
+  EntryBuilder(clang::CompilerInstance& compiler, const AttributeTable& attributes,
+               Diagnostics& diagnostics, const KernelSource& source, bool wants_wrapper)
+      : compiler_(compiler),
+        attributes_(attributes),
+        diagnostics_(diagnostics),
+        source_(source),
+        wants_wrapper_(wants_wrapper) {}
+
+  // Adds the pragma's handler to the compiler's preprocessor.
+  void install();
+
+  // After the run.
+  const std::vector<Kernel>& kernels() const { return kernels_; }
+  const Kernel* selected() const { return selected_; }
+  bool was_reached() const { return was_reached_; }
+  // Says which kernel was asked for and which there are, when none was selected.
+  std::string missing_kernel() const;
+
+  // For the handler.
+  void reach();
+
+ private:
+  void describe(const clang::FunctionDecl* function);
+  void describe_parameter(const clang::FunctionDecl* pattern, unsigned index, Kernel& kernel);
+  void assign_slots(Kernel& kernel);
+  void inject_wrapper(const Kernel& kernel);
+
+  clang::CompilerInstance& compiler_;
+  const AttributeTable& attributes_;
+  Diagnostics& diagnostics_;
+  const KernelSource& source_;
+  const bool wants_wrapper_;
+  bool was_reached_ = false;
+  bool has_templates_ = false;
+  std::vector<Kernel> kernels_;
+  const Kernel* selected_ = nullptr;
+};
+
+}  // namespace holdfast::msl

@@ -1,0 +1,63 @@
+// The files that clang may see: our embedded headers, one precompiled prelude, and what lies beside
+// a .metal file. No other file of the machine can be included.
+#pragma once
+
+#include <llvm/ADT/IntrusiveRefCntPtr.h>
+#include <llvm/ADT/StringRef.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/VirtualFileSystem.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "msl/frontend/token_pass.h"
+
+namespace holdfast::msl {
+
+// A header of src/msl/include, as bytes in the module. `text` ends with a zero that it does not
+// count.
+struct EmbeddedFile {
+  const char* name;  // "metal_stdlib", "holdfast/language.h"
+  llvm::StringRef text;
+};
+const std::vector<EmbeddedFile>& embedded_files();
+
+inline constexpr const char* include_folder = "/holdfast/include";
+inline constexpr const char* user_folder = "/holdfast/user";
+inline constexpr const char* precompiled_file = "/holdfast/prelude.pch";
+
+class KernelFiles : public llvm::vfs::FileSystem {
+ public:
+  // `directory`: where files of the user's may be read, empty for nowhere.
+  KernelFiles(std::string directory, const std::vector<FunctionConstant>& constants);
+  void set_precompiled(llvm::MemoryBufferRef prelude) { precompiled_ = prelude; }
+
+  // A file of the user's that was included, by its path in this file system.
+  struct UserFile {
+    std::string name;      // as diagnostics print it
+    std::string original;  // what the user wrote
+    RewrittenText rewritten;
+  };
+  const UserFile* user_file(llvm::StringRef path) const;
+
+  llvm::ErrorOr<llvm::vfs::Status> status(const llvm::Twine& path) override;
+  llvm::ErrorOr<std::unique_ptr<llvm::vfs::File>> openFileForRead(const llvm::Twine& path) override;
+  llvm::vfs::directory_iterator dir_begin(const llvm::Twine& path, std::error_code& error) override;
+  std::error_code setCurrentWorkingDirectory(const llvm::Twine&) override { return {}; }
+  llvm::ErrorOr<std::string> getCurrentWorkingDirectory() const override {
+    return std::string("/");
+  }
+
+ private:
+  // The content of the file at `path`; false when there is none.
+  bool find(const llvm::Twine& path, std::string& normal, llvm::StringRef& content);
+  const UserFile* load_user_file(const std::string& normal);
+
+  std::string directory_;
+  const std::vector<FunctionConstant>& constants_;
+  llvm::MemoryBufferRef precompiled_;
+  std::map<std::string, UserFile> user_files_;
+};
+
+}  // namespace holdfast::msl

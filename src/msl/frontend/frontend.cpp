@@ -1,0 +1,128 @@
+#include "msl/frontend/frontend.h"
+
+#include <clang/CodeGen/ModuleBuilder.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/FrontendAction.h>
+#include <clang/Lex/PreprocessorOptions.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include "msl/frontend/compiler_options.h"
+#include "msl/frontend/entries.h"
+#include "msl/frontend/guard.h"
+#include "msl/frontend/scalar_pipeline.h"
+
+namespace holdfast::msl {
+namespace {
+
+constexpr uint32_t most_threadgroup_bytes = 32768;
+
+// Parses a source; with an LLVM context it emits code as well.
+class ParseKernels : public clang::ASTFrontendAction {
+ public:
+  ParseKernels(llvm::LLVMContext* context, const AttributeTable& attributes,
+               Diagnostics& diagnostics, const KernelSource& source)
+      : context_(context), attributes_(attributes), diagnostics_(diagnostics), source_(source) {}
+
+  std::unique_ptr<llvm::Module> take_module() { return std::move(module_); }
+  const EntryBuilder* entries() const { return entries_.get(); }
+
+ protected:
+  bool BeginSourceFileAction(clang::CompilerInstance& compiler) override {
+    entries_ = std::make_unique<EntryBuilder>(compiler, attributes_, diagnostics_, source_,
+                                              context_ != nullptr);
+    entries_->install();
+    return true;
+  }
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
+                                                        llvm::StringRef) override {
+    if (context_ == nullptr) return std::make_unique<clang::ASTConsumer>();
+    auto* generator = clang::CreateLLVMCodeGen(
+        compiler.getDiagnostics(), source_.kernel, &compiler.getVirtualFileSystem(),
+        compiler.getHeaderSearchOpts(), compiler.getPreprocessorOpts(), compiler.getCodeGenOpts(),
+        *context_);
+    generator_ = generator;
+    return std::unique_ptr<clang::ASTConsumer>(generator);
+  }
+  void EndSourceFileAction() override {
+    if (generator_ != nullptr) module_.reset(generator_->ReleaseModule());
+  }
+
+ private:
+  llvm::LLVMContext* context_;
+  const AttributeTable& attributes_;
+  Diagnostics& diagnostics_;
+  const KernelSource& source_;
+  std::unique_ptr<EntryBuilder> entries_;
+  clang::CodeGenerator* generator_ = nullptr;
+  std::unique_ptr<llvm::Module> module_;
+};
+
+[[noreturn]] void fail(const KernelSource& source, const std::string& message) {
+  throw CompileError("[" + source.kernel + "] " + message);
+}
+
+// Runs clang over `source`. `use` gets what came of it, while clang still lives.
+template <typename Use>
+void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
+  RewrittenText main = rewrite_tokens(source.text, source.constants);
+  llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles(source.directory, source.constants));
+  Diagnostics diagnostics(source, main, *files);
+  AttributeTable attributes;
+  AttributeScope scope(attributes);
+
+  const std::string preamble = source_preamble(source);
+  const std::string text = preamble + main.text + entries_pragma;
+  // Positions count from the start of the user's text.
+  for (RewrittenText::Stretch& stretch : main.stretches) stretch.at += preamble.size();
+  main.stretches.insert(main.stretches.begin(), {0, 0, false});
+
+  clang::CompilerInstance compiler;
+  set_up(compiler, *files, diagnostics, source);
+  const auto buffer = llvm::MemoryBuffer::getMemBuffer(text, "/holdfast/user/kernel.metal");
+  compiler.getFrontendOpts().Inputs = {
+      clang::FrontendInputFile(buffer->getMemBufferRef(), clang::InputKind(clang::Language::CXX))};
+  ParseKernels action(context, attributes, diagnostics, source);
+  const bool succeeded = compiler.ExecuteAction(action);
+  if (diagnostics.has_errors()) throw CompileError(diagnostics.text());
+  if (!succeeded || action.entries() == nullptr || !action.entries()->was_reached()) {
+    fail(source, "error: clang could not read the source");
+  }
+  use(action);
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLVMContext& context,
+                                           KernelInterface& result) {
+  std::unique_ptr<llvm::Module> module;
+  run_guarded([&] {
+    parse(source, &context, [&](ParseKernels& action) {
+      const Kernel* kernel = action.entries()->selected();
+      if (kernel == nullptr) fail(source, "error: " + action.entries()->missing_kernel());
+      result = kernel->interface;
+      module = action.take_module();
+    });
+    if (module == nullptr) fail(source, "error: clang made no code");
+    const std::string problem = make_scalar(*module, entry_symbol, source.math, result);
+    if (!problem.empty()) fail(source, "error: " + problem);
+    if (result.threadgroup_bytes > most_threadgroup_bytes) {
+      fail(source, "error: threadgroup variables take " + std::to_string(result.threadgroup_bytes) +
+                       " bytes, at most " + std::to_string(most_threadgroup_bytes) +
+                       " are possible");
+    }
+  });
+  return module;
+}
+
+std::vector<KernelInterface> list_kernels(const KernelSource& source) {
+  std::vector<KernelInterface> result;
+  run_guarded([&] {
+    parse(source, nullptr, [&](ParseKernels& action) {
+      for (const Kernel& kernel : action.entries()->kernels()) result.push_back(kernel.interface);
+    });
+  });
+  return result;
+}
+
+}  // namespace holdfast::msl

@@ -1,0 +1,44 @@
+// The pass over the user's text before clang reads it. It changes only what C++ cannot say:
+//   0.5            0.5f: literals are float in MSL
+//   1.5h, 1.5bf    a half and a bfloat literal
+//   [[buffer(0)]]  __attribute__((holdfast("buffer",0))): Metal's attributes, which our handlers
+//   read (attributes.h).
+//                  In lists with standard attributes only Metal's leave the list.
+//   device T x[4]  as a parameter: device T* x
+//   f() const device {   the address space of a member function is dropped: `this` converts to the
+//   generic space constant bool b [[function_constant(0)]];   gets its value #pragma METAL fp …
+//   becomes #pragma clang fp …
+// Everything else, comments and line ends too, stays where it is, so that a position in the result
+// maps back.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msl/kernel_source.h"
+
+namespace holdfast::msl {
+
+struct RewrittenText {
+  std::string text;
+
+  // The position in the original of a position in `text`.
+  size_t original(size_t position) const;
+
+  // From `at` in `text` on, positions are those of the original, shifted; sorted.
+  struct Stretch {
+    size_t at, original;
+    bool copied;  // false: text of ours, all of it stands for `original`
+  };
+  std::vector<Stretch> stretches;
+};
+
+RewrittenText rewrite_tokens(std::string_view source,
+                             const std::vector<FunctionConstant>& constants = {});
+
+// The thread attributes of a kernel's parameters ([[thread_position_in_grid]], …).
+bool is_thread_attribute(std::string_view name);
+
+}  // namespace holdfast::msl

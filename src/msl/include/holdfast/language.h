@@ -1,0 +1,101 @@
+// The words of the Metal Shading Language that C++ does not have. Everything else includes this
+// file first.
+//
+// Headers of this folder are read by clang as they are, without the token pass over user sources
+// (msl/frontend/token_pass.h): float literals are written with an f, address spaces stand on no
+// array parameter and no member function, and Metal's
+// [[attributes]] do not occur.
+#pragma once
+
+#define __METAL__ 1
+#define __METAL_VERSION__ 320
+#define __METAL_MACOS__ 1
+#define __HAVE_BFLOAT__ 1
+
+// Address spaces: types of their own that convert to the generic space (no word). A variable in
+// threadgroup or constant memory is static wherever it is declared: holdfast_static is our
+// attribute (msl/frontend/attributes.h).
+#define device __attribute__((opencl_global))
+#define constant const __attribute__((opencl_global_device)) __attribute__((holdfast_static))
+#define threadgroup __attribute__((opencl_local)) __attribute__((holdfast_static))
+#define thread
+
+#define kernel __attribute__((holdfast("kernel")))
+#define METAL_FUNC inline __attribute__((always_inline))
+#define METAL_INTERNAL inline __attribute__((always_inline))
+
+typedef char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long int64_t;
+typedef unsigned long uint64_t;
+typedef unsigned long size_t;
+typedef long ptrdiff_t;
+typedef unsigned long uintptr_t;
+typedef long intptr_t;
+
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+
+typedef _Float16 half;
+typedef __bf16 bfloat;
+
+// The functions of the device.
+extern "C" {
+#define X(name, result, parameters, behaviour) result __hf_##name parameters;
+#include <holdfast/intrinsics.def>
+#undef X
+// True in the fast math mode: what `exp` means there is `fast::exp`. The front-end gives it its
+// value, so that one precompiled prelude serves all modes.
+bool __hf_is_fast_math();
+}
+
+// The type of parameter I of a function type: for the wrapper around a kernel
+// (msl/frontend/entries.cpp).
+template <unsigned I, class F>
+struct __hf_parameter_of;
+template <unsigned I, class R, class... P>
+struct __hf_parameter_of<I, R(P...)> {
+  using type = __type_pack_element<I, P...>;
+};
+template <unsigned I, class R, class... P>
+struct __hf_parameter_of<I, R(P...) noexcept> {
+  using type = __type_pack_element<I, P...>;
+};
+template <unsigned I, class F>
+using __hf_parameter = typename __hf_parameter_of<I, F>::type;
+
+// Function constants: the front-end specialises the value for those that it was given; the others
+// are an error where they are used.
+template <unsigned I>
+struct __hf_function_constant_value {
+  static constexpr bool defined = false;
+  static constexpr unsigned long bits = 0;
+};
+extern "C" unsigned long __hf_undefined_function_constant(unsigned index);
+template <unsigned I>
+struct __hf_function_constant {
+  template <class T>
+  constexpr operator T() const {
+    static_assert(sizeof(T) <= 8, "function constants are scalars or vectors of up to 8 bytes");
+    unsigned long bits = __hf_function_constant_value<I>::bits;
+    if constexpr (!__hf_function_constant_value<I>::defined)
+      bits = __hf_undefined_function_constant(I);
+    if constexpr (__is_same(T, bool)) {
+      return bits != 0;
+    } else if constexpr (sizeof(T) == 1) {
+      return __builtin_bit_cast(T, static_cast<unsigned char>(bits));
+    } else if constexpr (sizeof(T) == 2) {
+      return __builtin_bit_cast(T, static_cast<unsigned short>(bits));
+    } else if constexpr (sizeof(T) == 4) {
+      return __builtin_bit_cast(T, static_cast<unsigned int>(bits));
+    } else {
+      return __builtin_bit_cast(T, bits);
+    }
+  }
+};
