@@ -178,7 +178,8 @@ class Operation {
 
 }  // namespace
 
-void perform_cross_lane(Intrinsic operation, uint32_t active, LaneValues* const lanes[]) {
+void perform_cross_lane(Intrinsic operation, uint32_t active,
+                        LaneValues* const lanes[simdgroup_width]) {
   Operation o(active, lanes);
   auto same = [](uint64_t, uint64_t operand) { return operand; };
   auto exclusive_or = [](uint64_t lane, uint64_t operand) { return lane ^ operand; };
