@@ -30,6 +30,9 @@ constexpr Suite all_suites[] = {
     {"reduce", "sums and softmax of a 4096 x 4096 matrix", run_reduce},
     {"retain", "what it costs that command lists own what they refer to", run_retain},
     {"matmul", "a 2048 x 2048 product against OpenBLAS", run_matmul},
+    {"network",
+     "the kernels of neural networks: half-type and quantised products, attention, norms",
+     run_network},
 };
 
 // Characters, not bytes: the table has µ, ≤ and × in it.

@@ -199,5 +199,6 @@ void run_elementwise(Report&, const Options&);
 void run_reduce(Report&, const Options&);
 void run_retain(Report&, const Options&);
 void run_matmul(Report&, const Options&);
+void run_network(Report&, const Options&);
 
 }  // namespace holdfast::bench

@@ -57,6 +57,15 @@ const char* instruction_set_name(InstructionSet set) {
   return "avx512";
 }
 
+bool has_bfloat16_dot() {
+#if defined(__x86_64__)
+  static const bool supported = __builtin_cpu_supports("avx512bf16");
+  return supported && instruction_set() == InstructionSet::avx512;
+#else
+  return false;
+#endif
+}
+
 void force_instruction_set(InstructionSet set) {
   if (!is_available(set)) {
     throw std::invalid_argument(std::string("[force_instruction_set] ") +

@@ -19,6 +19,9 @@ const char* instruction_set_name(InstructionSet set);
 // Those that are built in and run on this processor, from plain to wide; baseline is always one.
 std::vector<InstructionSet> available_instruction_sets();
 
+// The set in use is avx512, and the processor multiplies pairs of bfloat16 (AVX-512 BF16).
+bool has_bfloat16_dot();
+
 // For tests and benchmarks: makes later kernel look-ups use `set`, which must be available. Kernels
 // already looked up are not affected; results of two instruction sets may differ in the last bits.
 void force_instruction_set(InstructionSet set);

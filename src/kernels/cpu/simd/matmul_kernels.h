@@ -10,7 +10,8 @@ namespace holdfast::cpu::simd {
 
 // c[i, j] = sum over k of a[i, k] * b[k, j]. Strides count elements and may be anything; c is
 // written row by row, its rows `c_stride` apart. An element's sum runs in one fixed order, which
-// depends on `depth` alone, not on how C is cut.
+// depends on `depth` alone, not on how C is cut. bfloat16 is multiplied in pairs where the
+// processor does that (multiply_pair_panels), else as float32.
 struct MatmulTile {
   int64_t rows, columns, depth;
   const void* a;
@@ -20,7 +21,20 @@ struct MatmulTile {
   void* c;
   int64_t c_stride;
   void* scratch;  // scratch_bytes(), aligned to 64
+
+  // An operand that has to be made first (a convolution's patches, quantised weights): instead of
+  // `a` or `b`, functions that give the block of a range of depth (and columns). The tile's strides
+  // describe the block. Depths start at multiples of matmul_depth_block.
+  void* context = nullptr;
+  const void* (*a_block)(void* context, int64_t k, int64_t depth) = nullptr;
+  const void* (*b_block)(void* context, int64_t k, int64_t depth, int64_t column,
+                         int64_t columns) = nullptr;
 };
+
+// Blocks have at most twice this depth, and at most 256 columns.
+inline constexpr int64_t matmul_depth_block = 384;
+inline constexpr int64_t matmul_largest_depth = 2 * matmul_depth_block;
+inline constexpr int64_t matmul_largest_columns = 256;
 
 // c[i] = sum over k of matrix[i, k] * vector[k], where the matrix is contiguous along one of its
 // dimensions.
