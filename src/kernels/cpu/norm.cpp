@@ -12,8 +12,6 @@ namespace holdfast::cpu {
 namespace {
 
 constexpr int64_t task_elements = int64_t{64} << 10;
-// Rows up to this many bytes are made in the cache and written past it.
-constexpr int64_t streamed_row_bytes = int64_t{16} << 10;
 
 }  // namespace
 
@@ -27,8 +25,7 @@ NormPlan::NormPlan(NormKind kind, Dtype::Val dtype, std::span<const int32_t> sha
       rows_(collapse(shape.first(shape.size() - 1), strides.first(shape.size() - 1))) {
   if (rows_.size == 0 || length_ == 0) return;
   int64_t row_bytes = length_ * item_;
-  stream_ = static_cast<size_t>(rows_.size * row_bytes) > stream_threshold() &&
-            row_bytes <= streamed_row_bytes && row_bytes >= 256;
+  stream_ = static_cast<size_t>(rows_.size * row_bytes) > stream_threshold() && row_bytes % 64 == 0;
   rows_per_task_ = std::max<int64_t>(1, task_elements / length_);
   tasks_ = (rows_.size + rows_per_task_ - 1) / rows_per_task_;
 }
@@ -39,15 +36,15 @@ void NormPlan::run(int64_t task, const void* input, const void* weight, const vo
   int64_t begin = task * rows_per_task_;
   int64_t end = std::min(rows_.size, begin + rows_per_task_);
   int64_t row_bytes = length_ * item_;
-  alignas(64) char staged[streamed_row_bytes];
+  // Rows start at multiples of 64 bytes if the first one does.
+  bool stream = stream_ && reinterpret_cast<uintptr_t>(output) % 64 == 0;
   Odometer in(rows_, begin);
   for (int64_t row = begin; row < end; ++row, in.advance(1)) {
     const char* from = static_cast<const char*>(input) + in.offset() * item_;
     char* to = static_cast<char*>(output) + row * row_bytes;
-    kernel(dtype_, {from, weight, bias, stream_ ? staged : to, length_, epsilon_});
-    if (stream_) stream_block(to, staged, static_cast<size_t>(row_bytes));
+    kernel(dtype_, {from, weight, bias, to, length_, epsilon_, stream});
   }
-  if (stream_) end_stream();
+  if (stream) end_stream();
 }
 
 }  // namespace holdfast::cpu

@@ -87,7 +87,21 @@ inline void from_float(float value, BFloat16& to) { to = to_bfloat16(value); }
 
 // to[i] = float(from[i])
 inline void widen(const BFloat16* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = to_float(from[i]);
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= count; i += 16) {
+    __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    __m512i wide = _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, half), 16);
+    _mm512_storeu_si512(to + i, wide);
+  }
+#elif defined(__AVX2__)
+  for (; i + 8 <= count; i += 8) {
+    __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    __m256i wide = _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), wide);
+  }
+#endif
+  for (; i < count; ++i) to[i] = to_float(from[i]);
 }
 inline void widen(const Float16* from, int64_t count, float* to) {
   int64_t i = 0;
@@ -111,7 +125,22 @@ inline void widen(const T* from, int64_t count, double* to) {
 
 // to[i] = T(from[i]), rounded to nearest even
 inline void narrow(const float* from, int64_t count, BFloat16* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = to_bfloat16(from[i]);
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= count; i += 16) {
+    __m512 value = _mm512_loadu_ps(from + i);
+    __m512i bits = _mm512_castps_si512(value);
+    __m512i high = _mm512_maskz_srli_epi32(0xffff, bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    __m512i rounded = _mm512_maskz_srli_epi32(0xffff, sum, 16);
+    __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm512_maskz_cvtepi32_epi16(0xffff, rounded));
+  }
+#endif
+  for (; i < count; ++i) to[i] = to_bfloat16(from[i]);
 }
 inline void narrow(const float* from, int64_t count, Float16* to) {
   int64_t i = 0;
@@ -163,6 +192,116 @@ inline V load_vector(const T* from) {
 template <typename V, typename T>
 inline void store_vector(T* to, V value) {
   std::memcpy(to, &value, sizeof(V));
+}
+
+// One vector of elements in the type they are computed in, and back with rounding to nearest even.
+template <typename F>
+using Lanes = typename NativeVector<F>::type;
+template <typename F>
+inline constexpr int lane_count = vector_bytes / static_cast<int>(sizeof(F));
+
+template <typename F>
+inline Lanes<F> load_lanes(const F* from) {
+  return load_vector<Lanes<F>>(from);
+}
+// 16-bit values as 32-bit ones. g++ takes __builtin_convertvector apart into single lanes.
+typedef uint32_t Words __attribute__((vector_size(vector_bytes)));
+inline Words load_half_words(const void* from) {
+#if defined(__AVX512F__)
+  __m256i half = _mm256_loadu_si256(static_cast<const __m256i*>(from));
+  return (Words)_mm512_maskz_cvtepu16_epi32(0xffff, half);
+#elif defined(__AVX2__)
+  return (Words)_mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+#else
+  typedef uint16_t Halves __attribute__((vector_size(vector_bytes / 2)));
+  return __builtin_convertvector(load_vector<Halves>(static_cast<const char*>(from)), Words);
+#endif
+}
+
+template <typename F>
+inline Lanes<F> load_lanes(const BFloat16* from) {
+  return (Lanes<F>)(load_half_words(from) << 16);
+}
+template <typename F>
+inline Lanes<F> load_lanes(const Float16* from) {
+#if defined(__AVX512F__)
+  __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return (Lanes<F>)_mm512_maskz_cvtph_ps(0xffff, half);
+#elif defined(__F16C__)
+  return (Lanes<F>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#else
+  F lanes[lane_count<F>];
+  widen(from, lane_count<F>, lanes);
+  return load_vector<Lanes<F>>(lanes);
+#endif
+}
+// The first `count` lanes; the others are zero.
+template <typename F, typename T>
+inline Lanes<F> load_some_lanes(const T* from, int64_t count) {
+  T padded[lane_count<F>] = {};
+  std::memcpy(padded, from, static_cast<size_t>(count) * sizeof(T));
+  return load_lanes<F>(padded);
+}
+
+template <typename F>
+inline void store_lanes(F* to, Lanes<F> value) {
+  store_vector(to, value);
+}
+inline void store_lanes(BFloat16* to, Lanes<float> value) {
+#if defined(__AVX512F__)
+  __m512i bits = (__m512i)value;
+  __m512i high = _mm512_maskz_srli_epi32(0xffff, bits, 16);
+  __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+  __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  __m512i rounded = _mm512_maskz_srli_epi32(0xffff, sum, 16);
+  __mmask16 nan = _mm512_cmp_ps_mask((__m512)value, (__m512)value, _CMP_UNORD_Q);
+  rounded = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_maskz_cvtepi32_epi16(0xffff, rounded));
+#else
+  float lanes[lane_count<float>];
+  store_vector(lanes, value);
+  for (int l = 0; l < lane_count<float>; ++l) to[l] = to_bfloat16(lanes[l]);
+#endif
+}
+inline void store_lanes(Float16* to, Lanes<float> value) {
+  float lanes[lane_count<float>];
+  store_vector(lanes, value);
+  narrow(lanes, lane_count<float>, to);
+}
+// The same past the cache, where the instruction set can; `to` is aligned to the bytes written. A
+// fence must follow the last one.
+template <typename T, typename V>
+inline void stream_lanes(T* to, V value) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) >= 4) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), (__m512i)value);
+  } else {
+    alignas(32) T lanes[sizeof(V) / sizeof(value[0])];
+    store_lanes(lanes, value);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_load_si256(reinterpret_cast<const __m256i*>(lanes)));
+  }
+#else
+  store_lanes(to, value);
+#endif
+}
+
+template <typename T, typename V>
+inline void store_some_lanes(T* to, V value, int64_t count) {
+  T padded[sizeof(V) / sizeof(value[0])];
+  store_lanes(padded, value);
+  std::memcpy(to, padded, static_cast<size_t>(count) * sizeof(T));
+}
+
+// The sum of all lanes, halves first.
+template <typename F>
+inline F add_lanes(Lanes<F> total) {
+  F lanes[lane_count<F>];
+  store_vector(lanes, total);
+  for (int half = lane_count<F> / 2; half >= 1; half /= 2) {
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
 }
 
 }  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

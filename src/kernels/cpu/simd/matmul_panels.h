@@ -67,14 +67,13 @@ template <>
 struct UnitVector<double> {
   typedef uint64_t type __attribute__((vector_size(vector_bytes)));
 };
-typedef uint16_t HalfRegister __attribute__((vector_size(vector_bytes / 2)));
 
 // A vector of units from elements that follow each other along the depth.
 template <typename U, typename T>
 inline typename UnitVector<U>::type load_units(const T* from) {
   using V = typename UnitVector<U>::type;
   if constexpr (is_same<U, float> && is_same<T, BFloat16>) {
-    return __builtin_convertvector(load_vector<HalfRegister>(from), V) << 16;
+    return load_half_words(from) << 16;
   } else if constexpr (is_same<U, float> && is_same<T, Float16>) {
     float lanes[unit_lanes<U>];
     widen(from, unit_lanes<U>, lanes);
@@ -90,8 +89,8 @@ template <typename U, typename T>
 inline typename UnitVector<U>::type load_line_units(const T* from, [[maybe_unused]] const T* next) {
   using V = typename UnitVector<U>::type;
   if constexpr (is_same<U, Pair>) {
-    V low = __builtin_convertvector(load_vector<HalfRegister>(from), V);
-    V high = __builtin_convertvector(load_vector<HalfRegister>(next), V);
+    V low = load_half_words(from);
+    V high = load_half_words(next);
     return low | (high << 16);
   } else {
     return load_units<U>(from);

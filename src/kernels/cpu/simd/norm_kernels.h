@@ -16,6 +16,8 @@ struct NormRow {
   void* output;  // may be the input
   int64_t length;
   double epsilon;
+  // Write past the cache: the output is aligned to 64 bytes, and the caller fences.
+  bool stream = false;
 };
 
 struct NormKernels {

@@ -1,90 +1,92 @@
 // Normalisation of one row, compiled once per instruction set.
 //
 // A row is read two or three times, from the cache after the first; half types are widened again in
-// each pass, which costs less than keeping the floats.
+// each pass, which costs less than keeping the floats. The first and the last pass fetch the next
+// row, half of it each.
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/norm_kernels.h"
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
-constexpr int64_t piece = 1024;  // elements converted at once
-
-template <typename F>
-inline F add_lanes(typename NativeVector<F>::type total) {
-  constexpr int width = vector_bytes / sizeof(F);
-  F lanes[width];
-  store_vector(lanes, total);
-  for (int half = width / 2; half >= 1; half /= 2) {
-    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-  }
-  return lanes[0];
-}
-
-// The sum over a piece of term(x), in a fixed number of lanes.
-template <typename F, typename Term>
-inline F sum_piece(const F* x, int64_t count, const Term& term) {
-  using V = typename NativeVector<F>::type;
-  constexpr int width = vector_bytes / sizeof(F);
+// The sum over a row of term(x), in a fixed number of lanes. Lanes behind the row's end are 0.
+template <bool fetches, typename T, typename F, typename Term>
+inline F sum_row(const T* x, int64_t length, const Term& term) {
+  using V = Lanes<F>;
+  constexpr int width = lane_count<F>;
   constexpr int vectors = 4;
   V sum[vectors];
   for (int v = 0; v < vectors; ++v) sum[v] = V{};
   int64_t i = 0;
-  for (; i + width * vectors <= count; i += width * vectors) {
+  for (; i + width * vectors <= length; i += width * vectors) {
+    if constexpr (fetches) {
+      const char* next = reinterpret_cast<const char*>(x + length + i / 2);
+      for (int line = 0; line < width * vectors * static_cast<int>(sizeof(T)) / 2; line += 64) {
+        __builtin_prefetch(next + line, 0, 2);
+      }
+    }
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sum[v] += term(load_vector<V>(x + i + v * width));
+    for (int v = 0; v < vectors; ++v) sum[v] += term(load_lanes<F>(x + i + v * width));
   }
-  for (int v = 0; i + width <= count; i += width, ++v) sum[v] += term(load_vector<V>(x + i));
-  F result = add_lanes<F>((sum[0] + sum[1]) + (sum[2] + sum[3]));
-  for (; i < count; ++i) result += term(x[i]);
-  return result;
-}
-
-template <typename T, typename F, typename Term>
-inline F sum_row(const T* x, int64_t length, const Term& term) {
-  constexpr bool converts = !is_same<T, F>;
-  F buffer[converts ? piece : 1];
-  F total = 0;
-  for (int64_t i = 0; i < length; i += piece) {
-    int64_t count = length - i < piece ? length - i : piece;
-    total += sum_piece(as_compute(x + i, count, buffer), count, term);
+  for (int v = 0; i < length; i += width, ++v) {
+    if (length - i >= width) {
+      sum[v] += term(load_lanes<F>(x + i));
+    } else {
+      F lanes[width];
+      store_vector(lanes, term(load_some_lanes<F>(x + i, length - i)));
+      for (int64_t l = length - i; l < width; ++l) lanes[l] = 0;
+      sum[v] += load_vector<V>(lanes);
+    }
   }
-  return total;
+  return add_lanes<F>((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 // (x - shift) * factor * weight + bias
-template <typename T, typename F>
-void write_row(const simd::NormRow& row, F shift, F factor) {
-  constexpr bool converts = !is_same<T, F>;
+template <typename T, typename F, bool has_weight, bool has_bias, bool stream>
+void write_lanes(const simd::NormRow& row, F shift, F factor) {
+  using V = Lanes<F>;
+  constexpr int width = lane_count<F>;
   const T* x = static_cast<const T*>(row.input);
   const T* weight = static_cast<const T*>(row.weight);
   const T* bias = static_cast<const T*>(row.bias);
   T* to = static_cast<T*>(row.output);
-  F values[converts ? piece : 1], weights[converts ? piece : 1], result[converts ? piece : 1];
-  for (int64_t i = 0; i < row.length; i += piece) {
-    int64_t count = row.length - i < piece ? row.length - i : piece;
-    const F* from = as_compute(x + i, count, values);
-    F* out;
-    if constexpr (converts) {
-      out = result;
+  auto apply = [&](auto load, int64_t i) {
+    V value = (load(x + i) - shift) * factor;
+    if constexpr (has_weight) value *= load(weight + i);
+    if constexpr (has_bias) value += load(bias + i);
+    return value;
+  };
+  int64_t i = 0;
+  for (; i + width <= row.length; i += width) {
+    __builtin_prefetch(x + row.length + (row.length + i) / 2, 0, 2);
+    V value = apply([](const T* from) { return load_lanes<F>(from); }, i);
+    if constexpr (stream) {
+      stream_lanes(to + i, value);
     } else {
-      out = to + i;
+      store_lanes(to + i, value);
     }
-    if (weight != nullptr) {
-      const F* w = as_compute(weight + i, count, weights);
-      HOLDFAST_VECTORISE
-      for (int64_t j = 0; j < count; ++j) out[j] = (from[j] - shift) * factor * w[j];
-    } else {
-      HOLDFAST_VECTORISE
-      for (int64_t j = 0; j < count; ++j) out[j] = (from[j] - shift) * factor;
-    }
-    if (bias != nullptr) {
-      const F* b = as_compute(bias + i, count, weights);
-      HOLDFAST_VECTORISE
-      for (int64_t j = 0; j < count; ++j) out[j] += b[j];
-    }
-    if constexpr (converts) narrow(result, count, to + i);
   }
+  if (i < row.length) {
+    int64_t count = row.length - i;
+    auto load = [count](const T* from) { return load_some_lanes<F>(from, count); };
+    store_some_lanes(to + i, apply(load, i), count);
+  }
+}
+
+template <typename T, typename F, bool has_weight, bool has_bias>
+void write_row_as(const simd::NormRow& row, F shift, F factor) {
+  if (row.stream) return write_lanes<T, F, has_weight, has_bias, true>(row, shift, factor);
+  write_lanes<T, F, has_weight, has_bias, false>(row, shift, factor);
+}
+
+template <typename T, typename F>
+void write_row(const simd::NormRow& row, F shift, F factor) {
+  if (row.weight != nullptr) {
+    if (row.bias != nullptr) return write_row_as<T, F, true, true>(row, shift, factor);
+    return write_row_as<T, F, true, false>(row, shift, factor);
+  }
+  if (row.bias != nullptr) return write_row_as<T, F, false, true>(row, shift, factor);
+  write_row_as<T, F, false, false>(row, shift, factor);
 }
 
 template <typename F>
@@ -98,8 +100,8 @@ inline F square_root_of(F value) {
 
 template <typename T, typename F>
 void rms_row(const simd::NormRow& row) {
-  F total =
-      sum_row<T, F>(static_cast<const T*>(row.input), row.length, [](auto x) { return x * x; });
+  F total = sum_row<true, T, F>(static_cast<const T*>(row.input), row.length,
+                                [](auto x) { return x * x; });
   F mean = total / static_cast<F>(row.length);
   write_row<T, F>(row, 0, 1 / square_root_of(mean + static_cast<F>(row.epsilon)));
 }
@@ -107,9 +109,9 @@ void rms_row(const simd::NormRow& row) {
 template <typename T, typename F>
 void layer_row(const simd::NormRow& row) {
   const T* x = static_cast<const T*>(row.input);
-  F mean =
-      sum_row<T, F>(x, row.length, [](auto value) { return value; }) / static_cast<F>(row.length);
-  F total = sum_row<T, F>(x, row.length, [mean](auto value) {
+  F mean = sum_row<true, T, F>(x, row.length, [](auto value) { return value; }) /
+           static_cast<F>(row.length);
+  F total = sum_row<false, T, F>(x, row.length, [mean](auto value) {
     auto distance = value - mean;
     return distance * distance;
   });

@@ -20,32 +20,38 @@ void angles(double position, const double* rates, int64_t count, float* cosines,
   }
 }
 
+template <typename T>
+void rotate_halves(const simd::RopeRow& row) {
+  constexpr int width = lane_count<float>;
+  const T* x = static_cast<const T*>(row.input);
+  T* to = static_cast<T*>(row.output);
+  auto turn = [&](Lanes<float> a, Lanes<float> b, Lanes<float> c, Lanes<float> s, auto store,
+                  int64_t i) {
+    store(to + i, a * c - b * s);
+    store(to + row.pairs + i, a * s + b * c);
+  };
+  int64_t i = 0;
+  for (; i + width <= row.pairs; i += width) {
+    turn(
+        load_lanes<float>(x + i), load_lanes<float>(x + row.pairs + i),
+        load_lanes<float>(row.cosines + i), load_lanes<float>(row.sines + i),
+        [](T* at, Lanes<float> value) { store_lanes(at, value); }, i);
+  }
+  if (i < row.pairs) {
+    int64_t count = row.pairs - i;
+    turn(
+        load_some_lanes<float>(x + i, count), load_some_lanes<float>(x + row.pairs + i, count),
+        load_some_lanes<float>(row.cosines + i, count),
+        load_some_lanes<float>(row.sines + i, count),
+        [count](T* at, Lanes<float> value) { store_some_lanes(at, value, count); }, i);
+  }
+}
+
 inline void store_all(const float* from, int64_t count, float* to) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 inline void store_all(const float* from, int64_t count, Float16* to) { narrow(from, count, to); }
 inline void store_all(const float* from, int64_t count, BFloat16* to) { narrow(from, count, to); }
-
-template <typename T>
-void rotate_halves(const simd::RopeRow& row) {
-  const T* x = static_cast<const T*>(row.input);
-  T* to = static_cast<T*>(row.output);
-  float first[piece], second[piece], low[piece], high[piece];
-  for (int64_t i = 0; i < row.pairs; i += piece) {
-    int64_t count = row.pairs - i < piece ? row.pairs - i : piece;
-    const float* a = as_compute(x + i, count, first);
-    const float* b = as_compute(x + row.pairs + i, count, second);
-    const float* c = row.cosines + i;
-    const float* s = row.sines + i;
-    HOLDFAST_VECTORISE
-    for (int64_t j = 0; j < count; ++j) {
-      low[j] = a[j] * c[j] - b[j] * s[j];
-      high[j] = a[j] * s[j] + b[j] * c[j];
-    }
-    store_all(low, count, to + i);
-    store_all(high, count, to + row.pairs + i);
-  }
-}
 
 template <typename T>
 void rotate_neighbours(const simd::RopeRow& row) {
