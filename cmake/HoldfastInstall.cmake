@@ -12,6 +12,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast" DESTINATION "${CMAKE_
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 if(TARGET holdfast-jit)
   install(TARGETS holdfast-jit LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(FILES "${PROJECT_BINARY_DIR}/lib/holdfast-custom-kernel.pch" "${PROJECT_BINARY_DIR}/lib/holdfast-metal-file.pch"
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   target_compile_definitions(holdfast PRIVATE HOLDFAST_INSTALL_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
 endif()
 if(TARGET holdfast-tool)

@@ -57,7 +57,22 @@ function(holdfast_add_jit)
   endforeach()
   target_link_libraries(holdfast PRIVATE ${CMAKE_DL_LIBS})
 
+  # The precompiled preludes of kernels, beside the module.
+  add_executable(holdfast-prelude "${PROJECT_SOURCE_DIR}/tools/prelude/main.cpp")
+  holdfast_build_settings(holdfast-prelude)
+  target_include_directories(holdfast-prelude PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(holdfast-prelude PRIVATE holdfast-jit-objects ${CMAKE_DL_LIBS})
+  set(preludes "${PROJECT_BINARY_DIR}/lib/holdfast-custom-kernel.pch" "${PROJECT_BINARY_DIR}/lib/holdfast-metal-file.pch")
+  add_custom_command(
+    OUTPUT ${preludes}
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/lib"
+    COMMAND holdfast-prelude "${PROJECT_BINARY_DIR}/lib"
+    DEPENDS holdfast-prelude
+    COMMENT "Precompiling the kernel headers" VERBATIM)
+  add_custom_target(holdfast-preludes DEPENDS ${preludes})
+
   add_library(holdfast-jit MODULE)
+  add_dependencies(holdfast-jit holdfast-preludes)
   holdfast_build_settings(holdfast-jit)
   target_link_libraries(holdfast-jit PRIVATE holdfast-jit-objects)
   set_target_properties(holdfast-jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib" LINKER_LANGUAGE CXX)

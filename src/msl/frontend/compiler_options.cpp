@@ -7,8 +7,7 @@
 
 namespace holdfast::msl {
 
-void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& diagnostics,
-            const KernelSource& source) {
+void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& diagnostics) {
   static constexpr const char* options[] = {
       "-triple", "nvptx64-nvidia-cuda", "-aux-triple", "x86_64-unknown-linux-gnu",
       // The language.
@@ -34,16 +33,10 @@ void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& 
   compiler.getDiagnostics().setIgnoreAllWarnings(true);
   compiler.createFileManager(&files);
   compiler.createSourceManager(compiler.getFileManager());
-  (void)source;
 }
 
 std::string source_preamble(const KernelSource& source) {
   std::string text;
-  if (source.text.rfind(std::string("#include <") + custom_kernel_header, 0) != 0) {
-    text += "#include <holdfast/language.h>\n";
-  } else {
-    text += std::string("#include <") + custom_kernel_header + ">\n";
-  }
   if (source.math == MathMode::fast) text += "#define __FAST_MATH__ 1\n";
   if (source.math != MathMode::safe) {
     text += "#pragma clang fp reassociate(on) reciprocal(on)\n";

@@ -16,15 +16,11 @@ class CompilerInstance;
 
 namespace holdfast::msl {
 
-// Makes `compiler` ready to execute an action on `source`.
-void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& diagnostics,
-            const KernelSource& source);
+// Makes `compiler` ready to execute an action.
+void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& diagnostics);
 
 // What stands before the user's text beside the prelude: the math mode, and the values of function
 // constants. One line.
 std::string source_preamble(const KernelSource& source);
-
-// The first line of a custom kernel's text: the prelude that MLX puts before it.
-inline constexpr const char* custom_kernel_header = "holdfast/custom_kernel.h";
 
 }  // namespace holdfast::msl

@@ -4,12 +4,14 @@
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendAction.h>
 #include <clang/Lex/PreprocessorOptions.h>
+#include <holdfast_jit_version.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
 #include "msl/frontend/compiler_options.h"
 #include "msl/frontend/entries.h"
 #include "msl/frontend/guard.h"
+#include "msl/frontend/prelude.h"
 #include "msl/frontend/scalar_pipeline.h"
 
 namespace holdfast::msl {
@@ -71,14 +73,26 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
   AttributeTable attributes;
   AttributeScope scope(attributes);
 
-  const std::string preamble = source_preamble(source);
+  const Prelude prelude = prelude_of(source.text);
+  const llvm::MemoryBufferRef precompiled = precompiled_prelude(prelude);
+  std::string preamble = source_preamble(source);
+  if (precompiled.getBufferSize() == 0) {
+    preamble = std::string("#include <") + prelude_header(prelude) + ">\n" + preamble;
+  }
   const std::string text = preamble + main.text + entries_pragma;
   // Positions count from the start of the user's text.
   for (RewrittenText::Stretch& stretch : main.stretches) stretch.at += preamble.size();
   main.stretches.insert(main.stretches.begin(), {0, 0, false});
 
   clang::CompilerInstance compiler;
-  set_up(compiler, *files, diagnostics, source);
+  set_up(compiler, *files, diagnostics);
+  if (precompiled.getBufferSize() > 0) {
+    files->set_precompiled(precompiled);
+    compiler.getPreprocessorOpts().ImplicitPCHInclude = precompiled_file;
+    // It belongs to this build: its trailer was compared.
+    compiler.getPreprocessorOpts().DisablePCHOrModuleValidation =
+        clang::DisableValidationForModuleKind::All;
+  }
   const auto buffer = llvm::MemoryBuffer::getMemBuffer(text, "/holdfast/user/kernel.metal");
   compiler.getFrontendOpts().Inputs = {
       clang::FrontendInputFile(buffer->getMemBufferRef(), clang::InputKind(clang::Language::CXX))};
@@ -123,6 +137,11 @@ std::vector<KernelInterface> list_kernels(const KernelSource& source) {
     });
   });
   return result;
+}
+
+const std::string& frontend_version() {
+  static const std::string version = HOLDFAST_JIT_VERSION;
+  return version;
 }
 
 }  // namespace holdfast::msl

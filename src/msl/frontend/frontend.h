@@ -30,7 +30,7 @@ std::vector<KernelInterface> list_kernels(const KernelSource& source);
 // What is wrong with `module` as scalar IR, one sentence; empty when nothing is.
 std::string check_scalar_ir(const llvm::Module& module, const KernelInterface& interface);
 
-// Changes with the embedded headers and the passes: a part of Compiler::version().
+// Changes with everything that changes the result, the embedded headers too.
 const std::string& frontend_version();
 
 }  // namespace holdfast::msl
