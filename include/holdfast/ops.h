@@ -228,6 +228,8 @@ HOLDFAST_REDUCTION(prod)
 HOLDFAST_REDUCTION(min)
 HOLDFAST_REDUCTION(max)
 HOLDFAST_REDUCTION(mean)
+// The mean of the two in the middle, for an even number of elements; NaN if one is there.
+HOLDFAST_REDUCTION(median)
 HOLDFAST_REDUCTION(logsumexp)
 #undef HOLDFAST_REDUCTION
 
@@ -260,6 +262,58 @@ array softmax(const array& a, const std::vector<int>& axes, bool precise = false
               StreamOrDevice s = {});
 array softmax(const array& a, bool precise = false, StreamOrDevice s = {});
 array softmax(const array& a, int axis, bool precise = false, StreamOrDevice s = {});
+
+// --- sort, search: ascending, NaN last; without an axis: of the flattened array ---
+
+// Equal elements keep their order; -0 stands before 0 (in complex numbers it becomes 0).
+array sort(const array& a, int axis, StreamOrDevice s = {});
+array sort(const array& a, StreamOrDevice s = {});
+// Indices, uint32; -0 equals 0.
+array argsort(const array& a, int axis, StreamOrDevice s = {});
+array argsort(const array& a, StreamOrDevice s = {});
+// Everything before place `kth` is not larger than it, everything behind not smaller. The order on
+// each side is not promised.
+array partition(const array& a, int kth, int axis, StreamOrDevice s = {});
+array partition(const array& a, int kth, StreamOrDevice s = {});
+array argpartition(const array& a, int kth, int axis, StreamOrDevice s = {});
+array argpartition(const array& a, int kth, StreamOrDevice s = {});
+// The k largest, in no promised order.
+array topk(const array& a, int k, int axis, StreamOrDevice s = {});
+array topk(const array& a, int k, StreamOrDevice s = {});
+// Where each value would be put into the sorted sequence (1-d), before its equals ("left") or
+// behind them ("right"); uint32.
+array searchsorted(const array& sorted_sequence, const array& values,
+                   const std::string& side = "left", StreamOrDevice s = {});
+
+// --- scans: along one axis, or over the flattened array ---
+
+// Element i of the result combines elements 0 to i (to i - 1, if not inclusive; from the other end,
+// if reverse). The sum of bool is int32; other dtypes stay, or are converted to `dtype` first.
+#define HOLDFAST_SCAN_WITH_DTYPE(name)                                                          \
+  array name(const array& a, bool reverse = false, bool inclusive = true,                       \
+             std::optional<Dtype> dtype = std::nullopt, StreamOrDevice s = {});                 \
+  inline array name(const array& a, bool reverse, bool inclusive, StreamOrDevice s) {           \
+    return name(a, reverse, inclusive, std::nullopt, s);                                        \
+  }                                                                                             \
+  array name(const array& a, int axis, bool reverse = false, bool inclusive = true,             \
+             std::optional<Dtype> dtype = std::nullopt, StreamOrDevice s = {});                 \
+  inline array name(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) { \
+    return name(a, axis, reverse, inclusive, std::nullopt, s);                                  \
+  }
+#define HOLDFAST_SCAN(name)                                                                       \
+  array name(const array& a, bool reverse = false, bool inclusive = true, StreamOrDevice s = {}); \
+  array name(const array& a, int axis, bool reverse = false, bool inclusive = true,               \
+             StreamOrDevice s = {});
+HOLDFAST_SCAN_WITH_DTYPE(cumsum)
+HOLDFAST_SCAN_WITH_DTYPE(cumprod)
+// NaN from the first NaN on.
+HOLDFAST_SCAN(cummax)
+HOLDFAST_SCAN(cummin)
+HOLDFAST_SCAN(logcumsumexp)
+#undef HOLDFAST_SCAN
+#undef HOLDFAST_SCAN_WITH_DTYPE
+// The n-th difference of neighbours.
+array diff(const array& a, int n = 1, int axis = -1, StreamOrDevice s = {});
 
 // --- linear algebra ---
 

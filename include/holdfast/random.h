@@ -72,4 +72,66 @@ array normal(const Shape& shape, Dtype dtype, const std::optional<array>& key = 
 array normal(const Shape& shape, const std::optional<array>& key = std::nullopt,
              StreamOrDevice s = {});
 
+// Integers in [low, high): drawn in float32, so that ranges beyond 2^24 are coarse.
+array randint(const array& low, const array& high, const Shape& shape, Dtype dtype = int32,
+              const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+template <typename T, typename U>
+  requires(std::is_convertible_v<T, float> && std::is_convertible_v<U, float>)
+array randint(T low, U high, const Shape& shape, Dtype dtype = int32,
+              const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return randint(array(low), array(high), shape, dtype, key, s);
+}
+
+// True with probability p, which broadcasts to `shape`.
+array bernoulli(const array& p, const Shape& shape, const std::optional<array>& key = std::nullopt,
+                StreamOrDevice s = {});
+array bernoulli(const array& p, const std::optional<array>& key = std::nullopt,
+                StreamOrDevice s = {});
+template <typename T>
+  requires std::is_convertible_v<T, float>
+array bernoulli(T p, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
+  return bernoulli(array(static_cast<float>(p)), key, s);
+}
+template <typename T>
+  requires std::is_convertible_v<T, float>
+array bernoulli(T p, const Shape& shape, const std::optional<array>& key = std::nullopt,
+                StreamOrDevice s = {}) {
+  return bernoulli(array(static_cast<float>(p)), shape, key, s);
+}
+array bernoulli(const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+
+// Standard normal between two limits; float16, bfloat16 or float32.
+array truncated_normal(const array& lower, const array& upper, const Shape& shape,
+                       Dtype dtype = float32, const std::optional<array>& key = std::nullopt,
+                       StreamOrDevice s = {});
+array truncated_normal(const array& lower, const array& upper, Dtype dtype = float32,
+                       const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+
+// -log(-log(uniform))
+array gumbel(const Shape& shape, Dtype dtype = float32,
+             const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+
+// Indices along `axis`, each with the probability softmax(logits); uint32. The samples have
+// `shape`, to which the logits without the axis broadcast, or `num_samples` behind that, or one.
+array categorical(const array& logits, int axis, const Shape& shape,
+                  const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+array categorical(const array& logits, int axis, int num_samples,
+                  const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+array categorical(const array& logits, int axis = -1,
+                  const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+
+array laplace(const Shape& shape, Dtype dtype, float loc, float scale,
+              const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+array laplace(const Shape& shape, float loc, float scale,
+              const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+array laplace(const Shape& shape, Dtype dtype, const std::optional<array>& key = std::nullopt,
+              StreamOrDevice s = {});
+array laplace(const Shape& shape, const std::optional<array>& key = std::nullopt,
+              StreamOrDevice s = {});
+
+// The slices of `x` along `axis` in random order; or the numbers below x.
+array permutation(const array& x, int axis = 0, const std::optional<array>& key = std::nullopt,
+                  StreamOrDevice s = {});
+array permutation(int x, const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+
 }  // namespace holdfast::random

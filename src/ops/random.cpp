@@ -187,4 +187,153 @@ array normal(const Shape& shape, const std::optional<array>& key, StreamOrDevice
   return normal(shape, float32, std::nullopt, std::nullopt, key, s);
 }
 
+// --- integers and choices ---
+
+array randint(const array& low, const array& high, const Shape& shape, Dtype dtype,
+              const std::optional<array>& key, StreamOrDevice s) {
+  if (issubdtype(dtype, inexact)) {
+    throw std::invalid_argument(text("[randint] expected an integer dtype or bool, got ", dtype));
+  }
+  array first = astype(low, dtype, s), end = astype(high, dtype, s);
+  array drawn = astype(floor(uniform(low, high, shape, float32, key, s), s), dtype, s);
+  // Rounding may have given `high`; an empty range gives `low`.
+  array last = dtype == bool_ ? end : subtract(end, array(1, dtype), s);
+  return maximum(minimum(drawn, last, s), first, s);
+}
+
+array bernoulli(const array& p, const Shape& shape, const std::optional<array>& key,
+                StreamOrDevice s) {
+  if (!issubdtype(p.dtype(), floating)) {
+    throw std::invalid_argument(
+        text("[bernoulli] expected a probability of a floating dtype, got ", p.dtype()));
+  }
+  if (broadcast_shapes_for("bernoulli", p.shape(), shape) != shape) {
+    throw std::invalid_argument(
+        text("[bernoulli] p of shape ", p.shape(), " cannot be broadcast to shape ", shape));
+  }
+  return less(uniform(shape, float32, key, s), p, s);
+}
+array bernoulli(const array& p, const std::optional<array>& key, StreamOrDevice s) {
+  return bernoulli(p, p.shape(), key, s);
+}
+array bernoulli(const std::optional<array>& key, StreamOrDevice s) {
+  return bernoulli(array(0.5f), key, s);
+}
+
+namespace {
+
+// `logits` and noise, whose largest sum along `axis` (of the sum) is the choice.
+array choice(const array& logits, const Shape& noise, int axis, const std::optional<array>& key,
+             StreamOrDevice s) {
+  return argmax(add(logits, gumbel(noise, float32, key, s), s), axis, false, s);
+}
+
+}  // namespace
+
+array categorical(const array& logits, int axis, const Shape& shape,
+                  const std::optional<array>& key, StreamOrDevice s) {
+  int at = checked_axis("categorical", axis, logits.ndim());
+  Shape rest = logits.shape();
+  rest.erase(rest.begin() + at);
+  if (broadcast_shapes_for("categorical", rest, shape) != shape) {
+    throw std::invalid_argument(text("[categorical] logits without axis ", at, ", of shape ", rest,
+                                     ", cannot be broadcast to shape ", shape));
+  }
+  // The axis stands as far from the end as in the logits.
+  int behind = static_cast<int>(logits.ndim()) - at;
+  int place = static_cast<int>(shape.size()) + 1 - behind;
+  Shape noise = shape;
+  noise.insert(noise.begin() + place, logits.shape(at));
+  return choice(logits, noise, place, key, s);
+}
+
+array categorical(const array& logits, int axis, int num_samples, const std::optional<array>& key,
+                  StreamOrDevice s) {
+  int at = checked_axis("categorical", axis, logits.ndim());
+  if (num_samples < 0) {
+    throw std::invalid_argument(
+        text("[categorical] the number of samples must not be negative, got ", num_samples));
+  }
+  Shape noise = logits.shape();
+  noise.push_back(num_samples);
+  return choice(expand_dims(logits, -1, s), noise, at, key, s);
+}
+
+array categorical(const array& logits, int axis, const std::optional<array>& key,
+                  StreamOrDevice s) {
+  int at = checked_axis("categorical", axis, logits.ndim());
+  return choice(logits, logits.shape(), at, key, s);
+}
+
+array permutation(const array& x, int axis, const std::optional<array>& key, StreamOrDevice s) {
+  int at = checked_axis("permutation", axis, x.ndim());
+  return take(x, permutation(x.shape(at), key, s), at, s);
+}
+
+array permutation(int x, const std::optional<array>& key, StreamOrDevice s) {
+  if (x < 0) {
+    throw std::invalid_argument(
+        text("[permutation] the number of indices must not be negative, got ", x));
+  }
+  return argsort(bits({x}, 4, key, s), 0, s);
+}
+
+// --- other distributions ---
+
+array truncated_normal(const array& lower, const array& upper, const Shape& shape, Dtype dtype,
+                       const std::optional<array>& key, StreamOrDevice s) {
+  if (dtype != float32 && dtype != float16 && dtype != bfloat16) {
+    throw std::invalid_argument(
+        text("[truncated_normal] expected float32, float16 or bfloat16, got ", dtype));
+  }
+  Shape limits = broadcast_shapes_for("truncated_normal", lower.shape(), upper.shape());
+  if (broadcast_shapes_for("truncated_normal", limits, shape) != shape) {
+    throw std::invalid_argument(text("[truncated_normal] limits of shape ", limits,
+                                     " cannot be broadcast to shape ", shape));
+  }
+  // Uniform between the values of the distribution function at the limits.
+  array root(std::sqrt(2.0f), dtype);
+  array low = astype(lower, dtype, s), high = astype(upper, dtype, s);
+  array u =
+      uniform(erf(divide(low, root, s), s), erf(divide(high, root, s), s), shape, dtype, key, s);
+  return clip(multiply(root, erfinv(u, s), s), low, high, s);
+}
+
+array truncated_normal(const array& lower, const array& upper, Dtype dtype,
+                       const std::optional<array>& key, StreamOrDevice s) {
+  Shape shape = broadcast_shapes_for("truncated_normal", lower.shape(), upper.shape());
+  return truncated_normal(lower, upper, shape, dtype, key, s);
+}
+
+array gumbel(const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
+  if (dtype != float32 && dtype != float16 && dtype != bfloat16) {
+    throw std::invalid_argument(
+        text("[gumbel] expected float32, float16 or bfloat16, got ", dtype));
+  }
+  array u = uniform(shape, dtype, key, s);
+  return negative(log(negative(log(u, s), s), s), s);
+}
+
+array laplace(const Shape& shape, Dtype dtype, float loc, float scale,
+              const std::optional<array>& key, StreamOrDevice s) {
+  if (!issubdtype(dtype, floating)) {
+    throw std::invalid_argument(text("[laplace] expected a floating dtype, got ", dtype));
+  }
+  array u = uniform(array(-below_one(float32)), array(1.0f), shape, float32, key, s);
+  array sample = astype(multiply(sign(u, s), log1p(negative(abs(u, s), s), s), s), dtype, s);
+  if (scale != 1.0f) sample = multiply(array(scale, dtype), sample, s);
+  if (loc != 0.0f) sample = add(array(loc, dtype), sample, s);
+  return sample;
+}
+array laplace(const Shape& shape, float loc, float scale, const std::optional<array>& key,
+              StreamOrDevice s) {
+  return laplace(shape, float32, loc, scale, key, s);
+}
+array laplace(const Shape& shape, Dtype dtype, const std::optional<array>& key, StreamOrDevice s) {
+  return laplace(shape, dtype, 0.0f, 1.0f, key, s);
+}
+array laplace(const Shape& shape, const std::optional<array>& key, StreamOrDevice s) {
+  return laplace(shape, float32, 0.0f, 1.0f, key, s);
+}
+
 }  // namespace holdfast::random

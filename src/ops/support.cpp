@@ -177,7 +177,12 @@ void encode_copy(Encoder& encoder, const char* op, const array& in, array& out) 
 }
 
 array make_temporary(Encoder& encoder, size_t bytes) {
-  array temporary(Shape{safe_cast(bytes, "temporary")}, uint8, nullptr, {});
+  // A dimension ends at 2^31; a temporary need not.
+  constexpr size_t row = 1 << 20;
+  Shape shape = bytes < row ? Shape{static_cast<ShapeElem>(bytes)}
+                            : Shape{safe_cast((bytes + row - 1) / row, "temporary"), row};
+  array temporary(std::move(shape), uint8, nullptr, {});
+  bytes = temporary.nbytes();
   temporary.set_data(encoder.allocate(bytes));
   return temporary;
 }

@@ -1,0 +1,270 @@
+#include "registry/registry.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace holdfast::registry {
+
+namespace {
+
+inline Results results(array a) {
+  Results list;
+  list.push_back(std::move(a));
+  return list;
+}
+inline Results results(std::vector<array> list) { return list; }
+inline Results results(std::pair<array, array> both) { return {both.first, both.second}; }
+inline Results results(std::tuple<array, array> both) {
+  return {std::get<0>(both), std::get<1>(both)};
+}
+inline Results results(std::tuple<array, array, array> all) {
+  return {std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+}
+
+constexpr uint16_t bit(Dtype::Val val) {
+  return static_cast<uint16_t>(1u << static_cast<int>(val));
+}
+// The column `accepted`.
+namespace accepts {
+constexpr uint16_t asked = 0;
+constexpr uint16_t any = (1u << dtype_count) - 1;
+constexpr uint16_t real = any & ~bit(complex64);
+constexpr uint16_t floats = bit(float16) | bit(bfloat16) | bit(float32) | bit(float64);
+constexpr uint16_t inexact_types = floats | bit(complex64);
+constexpr uint16_t integers = real & ~floats & ~bit(bool_);
+constexpr uint16_t only_float32 = bit(float32);
+}  // namespace accepts
+
+}  // namespace
+
+const std::vector<Row>& rows() {
+#define HOLDFAST_UNARY_SAMPLES "a(3,5); a(0,2); a()"
+#define HOLDFAST_BINARY_SAMPLES "a(3,5) a(3,5); a(3,1) a(5); a() a(4); a(0,2) a(2)"
+#define UNARY(function, Primitive, rule, in_types, description) \
+  {#function, accepts::asked, HOLDFAST_UNARY_SAMPLES,           \
+   [](const Call& c) { return results(function(c.x(0))); }},
+#define BINARY(function, Primitive, rule, in_types, description) \
+  {#function, accepts::asked, HOLDFAST_BINARY_SAMPLES,           \
+   [](const Call& c) { return results(function(c.x(0), c.x(1))); }},
+#define TERNARY(function, Primitive, rule, in_types, description)                     \
+  {#function, accepts::asked, "b(3,5) a(3,5) a(3,5); b(3,1) a(5) a(); b(0) a(1) a()", \
+   [](const Call& c) { return results(function(c.x(0), c.x(1), c.x(2))); }},
+#define OP(name, accepted, samples, ...) \
+  {name, accepts::accepted, samples,     \
+   []([[maybe_unused]] const Call& c) { return results(__VA_ARGS__); }},
+  static const std::vector<Row> all = {
+#include <holdfast/elementwise.def>
+
+#include "registry/ops.def"
+  };
+#undef OP
+  return all;
+}
+
+// --- samples ---
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& text) {
+  throw std::invalid_argument("[registry] " + what + ": " + text);
+}
+
+std::vector<std::string> split_text(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) {
+    size_t first = part.find_first_not_of(' '), last = part.find_last_not_of(' ');
+    if (first != std::string::npos) parts.push_back(part.substr(first, last - first + 1));
+  }
+  return parts;
+}
+
+// "[1,2]" or "(1,2)" or "1,2"
+std::vector<int> integers_of(std::string text) {
+  std::erase_if(text, [](char c) { return c == '[' || c == ']' || c == '(' || c == ')'; });
+  std::vector<int> values;
+  for (const std::string& part : split_text(text, ',')) values.push_back(std::stoi(part));
+  return values;
+}
+
+Input input_of(const std::string& text) {
+  size_t open = text.find('('), close = text.find(')');
+  if (open == std::string::npos || close == std::string::npos) refuse("no shape", text);
+  Input input;
+  input.kind = text.substr(0, open);
+  std::vector<int> shape = integers_of(text.substr(open, close - open));
+  input.shape = Shape(shape.begin(), shape.end());
+  if (size_t less = text.find('<'); less != std::string::npos) {
+    input.bound = std::stoi(text.substr(less + 1));
+  }
+  return input;
+}
+
+}  // namespace
+
+std::vector<Sample> samples_of(const Row& row) {
+  std::vector<Sample> samples;
+  for (const std::string& text : split_text(row.samples, ';')) {
+    Sample sample;
+    sample.text = text;
+    size_t bar = text.find('|');
+    for (const std::string& part : split_text(text.substr(0, bar), ' ')) {
+      sample.inputs.push_back(input_of(part));
+    }
+    if (bar != std::string::npos) {
+      for (const std::string& part : split_text(text.substr(bar + 1), ' ')) {
+        size_t equals = part.find('=');
+        if (equals == std::string::npos) refuse("no value", text);
+        sample.arguments[part.substr(0, equals)] = part.substr(equals + 1);
+      }
+    }
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+// --- calls ---
+
+const std::string& Call::given(const std::string& name) const {
+  auto found = arguments_.find(name);
+  if (found == arguments_.end()) refuse("the sample lacks the argument", name);
+  return found->second;
+}
+std::optional<array> Call::maybe(size_t index) const {
+  return index < inputs_.size() ? std::optional<array>(inputs_[index]) : std::nullopt;
+}
+std::vector<array> Call::range(size_t first, size_t last) const {
+  return {inputs_.begin() + static_cast<std::ptrdiff_t>(first),
+          inputs_.begin() + static_cast<std::ptrdiff_t>(last)};
+}
+int Call::i(const std::string& name) const { return std::stoi(given(name)); }
+bool Call::flag(const std::string& name, bool otherwise) const {
+  return has(name) ? given(name) == "true" : otherwise;
+}
+double Call::number(const std::string& name) const { return std::stod(given(name)); }
+std::string Call::text(const std::string& name) const { return given(name); }
+std::vector<int> Call::list(const std::string& name) const { return integers_of(given(name)); }
+Shape Call::shape(const std::string& name) const {
+  std::vector<int> values = list(name);
+  return Shape(values.begin(), values.end());
+}
+Dtype Call::dtype(const std::string& name) const {
+  for (int v = 0; v < dtype_count; ++v) {
+    if (given(name) == dtype_name(static_cast<Dtype::Val>(v))) {
+      return dtype_of(static_cast<Dtype::Val>(v));
+    }
+  }
+  refuse("no such dtype", given(name));
+}
+
+// --- values ---
+
+array make_input(const Input& input, Dtype dtype, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
+  if (input.kind == "key") return random::key(seed);
+  if (input.kind == "b") dtype = bool_;
+  if (input.kind == "k") dtype = int32;
+  if (input.kind == "f") dtype = float32;
+  size_t size = 1;
+  for (ShapeElem dim : input.shape) size *= static_cast<size_t>(dim);
+  bool is_unsigned = issubdtype(dtype, unsignedinteger) || dtype == bool_;
+  bool is_inexact = issubdtype(dtype, inexact);
+  std::vector<complex64_t> values;
+  for (size_t i = 0; i < size; ++i) {
+    if (input.kind == "k") {
+      values.push_back(complex64_t(static_cast<float>(draw(-input.bound, input.bound - 1))));
+    } else if (dtype == bool_) {
+      values.push_back(complex64_t(static_cast<float>(draw(0, 1))));
+    } else {
+      // Multiples of 1/16: exact in every floating type.
+      bool is_positive = input.kind == "p" || is_unsigned;
+      float scale = is_inexact ? 16.0f : 1.0f;
+      int reach = is_inexact ? 48 : 9;
+      float value = static_cast<float>(draw(is_positive ? 1 : -reach, reach)) / scale;
+      float part = dtype == complex64 ? static_cast<float>(draw(-reach, reach)) / scale : 0.0f;
+      values.push_back(complex64_t(value, part));
+    }
+  }
+  if (input.kind == "s") std::sort(values.begin(), values.end());
+  return array(values.begin(), input.shape, dtype);
+}
+
+namespace {
+
+struct Tolerance {
+  double relative, absolute;
+};
+Tolerance tolerance_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::Val::float16:
+      return {2e-3, 2e-3};
+    case Dtype::Val::bfloat16:
+      return {1.6e-2, 1.6e-2};
+    case Dtype::Val::float32:
+    case Dtype::Val::complex64:
+      return {2e-6, 2e-6};
+    case Dtype::Val::float64:
+      return {1e-12, 1e-12};
+    default:
+      return {0, 0};
+  }
+}
+
+bool is_close(double got, double expected, Tolerance tolerance) {
+  if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) == std::isnan(got);
+  if (got == expected) return true;
+  return std::abs(got - expected) <=
+         tolerance.absolute + tolerance.relative * std::max(std::abs(expected), std::abs(got));
+}
+
+}  // namespace
+
+std::string difference(array got, array expected, double factor) {
+  std::ostringstream text;
+  if (got.dtype() != expected.dtype()) {
+    text << "dtype " << got.dtype() << " instead of " << expected.dtype();
+    return text.str();
+  }
+  if (got.shape() != expected.shape()) {
+    text << "shape " << got.shape() << " instead of " << expected.shape();
+    return text.str();
+  }
+  got = contiguous(got);
+  expected = contiguous(expected);
+  eval(got, expected);
+  Tolerance tolerance = tolerance_of(got.dtype());
+  tolerance.relative *= factor;
+  tolerance.absolute *= factor;
+  dispatch_dtype(got.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* ours = got.data<T>();
+    const T* theirs = expected.data<T>();
+    for (size_t i = 0; i < got.size() && text.str().empty(); ++i) {
+      bool same;
+      if constexpr (std::is_same_v<T, complex64_t>) {
+        same = is_close(ours[i].real(), theirs[i].real(), tolerance) &&
+               is_close(ours[i].imag(), theirs[i].imag(), tolerance);
+      } else if constexpr (std::is_integral_v<T>) {
+        same = ours[i] == theirs[i];
+      } else {
+        same = is_close(static_cast<double>(ours[i]), static_cast<double>(theirs[i]), tolerance);
+      }
+      if (!same) {
+        text << "element " << i << " is ";
+        if constexpr (std::is_same_v<T, complex64_t>)
+          text << ours[i] << " instead of " << theirs[i];
+        else
+          text << +ours[i] << " instead of " << +theirs[i];
+      }
+    }
+  });
+  return text.str();
+}
+
+}  // namespace holdfast::registry

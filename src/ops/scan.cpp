@@ -1,0 +1,145 @@
+// Scans: one primitive over the table of kernels, and diff, its inverse.
+#include "kernels/cpu/scan.h"
+
+#include <optional>
+
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+using cpu::ScanOp;
+
+struct ScanRow {
+  const char* function;
+  const char* primitive;
+};
+// In the order of ScanOp.
+constexpr ScanRow scan_rows[] = {{"cumsum", "CumSum"},
+                                 {"cumprod", "CumProd"},
+                                 {"cummin", "CumMin"},
+                                 {"cummax", "CumMax"},
+                                 {"logcumsumexp", "LogCumSumExp"}};
+const ScanRow& row_of(ScanOp op) { return scan_rows[static_cast<size_t>(op)]; }
+
+class Scan final : public Op {
+ public:
+  Scan(Stream stream, ScanOp op, int axis, bool reverse, bool inclusive)
+      : Op(stream), op_(op), axis_(axis), reverse_(reverse), inclusive_(inclusive) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return row_of(op_).primitive; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Scan*>(&other);
+    return same != nullptr && same->op_ == op_ && same->axis_ == axis_ &&
+           same->reverse_ == reverse_ && same->inclusive_ == inclusive_;
+  }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
+  }
+
+ private:
+  ScanOp op_;
+  int axis_;
+  bool reverse_, inclusive_;
+};
+
+void Scan::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  array& out = outputs[0];
+  // Scans run in place: other layouts are made dense first, in the memory of the result.
+  bool is_dense = inputs[0].flags().row_contiguous;
+  if (is_dense) {
+    allocate_or_take(encoder, inputs[0], out);
+  } else {
+    encode_copy(encoder, name(), inputs[0], out);
+  }
+  if (out.size() == 0) return;
+  const array& in = is_dense ? inputs[0] : out;
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < axis_; ++i) outer *= out.shape(i);
+  for (int i = axis_ + 1; i < static_cast<int>(out.ndim()); ++i) inner *= out.shape(i);
+  cpu::ScanPlan plan(op_, out.dtype(), outer, out.shape(axis_), inner, reverse_, inclusive_);
+  std::optional<array> scratch;
+  if (plan.scratch_bytes() > 0) scratch = make_temporary(encoder, plan.scratch_bytes());
+  const void* source = in.data<char>();
+  void* target = out.data<char>();
+  void* states = scratch ? scratch->data<char>() : nullptr;
+  for (int64_t phase = 0; phase < plan.phases(); ++phase) {
+    encoder.input(in);
+    encoder.output(out);
+    if (scratch) encoder.output(*scratch);
+    encoder.native(name(), plan.tasks(phase), plan.work(phase), [=](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) plan.run(phase, task, source, target, states);
+    });
+  }
+}
+
+array scan(ScanOp op, const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
+  int at = checked_axis(row_of(op).function, axis, a.ndim());
+  return make_node<Scan>(a.shape(), a.dtype(), {a}, s, op, at, reverse, inclusive);
+}
+
+}  // namespace
+
+array cumsum(const array& a, int axis, bool reverse, bool inclusive, std::optional<Dtype> dtype,
+             StreamOrDevice s) {
+  Dtype used = dtype.value_or(a.dtype() == bool_ ? int32 : a.dtype());
+  return scan(ScanOp::sum, astype(a, used, s), axis, reverse, inclusive, s);
+}
+
+array cumprod(const array& a, int axis, bool reverse, bool inclusive, std::optional<Dtype> dtype,
+              StreamOrDevice s) {
+  array x = dtype ? astype(a, *dtype, s) : a;
+  return scan(ScanOp::prod, x, axis, reverse, inclusive, s);
+}
+
+array cummax(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
+  return scan(ScanOp::max, a, axis, reverse, inclusive, s);
+}
+
+array cummin(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
+  return scan(ScanOp::min, a, axis, reverse, inclusive, s);
+}
+
+array logcumsumexp(const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
+  array x = astype(a, at_least_float(a.dtype()), s);
+  return scan(ScanOp::log_add_exp, x, axis, reverse, inclusive, s);
+}
+
+// The forms that lead to the one with an axis.
+#define HOLDFAST_SCAN(name)                                                    \
+  array name(const array& a, bool reverse, bool inclusive, StreamOrDevice s) { \
+    return name(flatten(a, s), 0, reverse, inclusive, s);                      \
+  }
+HOLDFAST_SCAN(cummax)
+HOLDFAST_SCAN(cummin)
+HOLDFAST_SCAN(logcumsumexp)
+#undef HOLDFAST_SCAN
+#define HOLDFAST_SCAN_WITH_DTYPE(name)                                                 \
+  array name(const array& a, bool reverse, bool inclusive, std::optional<Dtype> dtype, \
+             StreamOrDevice s) {                                                       \
+    return name(flatten(a, s), 0, reverse, inclusive, dtype, s);                       \
+  }
+HOLDFAST_SCAN_WITH_DTYPE(cumsum)
+HOLDFAST_SCAN_WITH_DTYPE(cumprod)
+#undef HOLDFAST_SCAN_WITH_DTYPE
+
+array diff(const array& a, int n, int axis, StreamOrDevice s) {
+  if (n < 0) throw std::invalid_argument(text("[diff] n must not be negative, got ", n));
+  size_t at = static_cast<size_t>(checked_axis("diff", axis, a.ndim()));
+  array result = a;
+  for (int i = 0; i < n && result.shape()[at] > 0; ++i) {
+    Shape start(a.ndim(), 0), stop = result.shape();
+    Shape upper_start = start, lower_stop = stop;
+    upper_start[at] = 1;
+    lower_stop[at] -= 1;
+    array upper = slice(result, upper_start, stop, s);
+    array lower = slice(result, start, lower_stop, s);
+    // The difference of truth values is "differs", which subtract gives.
+    result = subtract(upper, lower, s);
+  }
+  return result;
+}
+
+}  // namespace holdfast
