@@ -30,4 +30,16 @@ array rope(const array& x, int dims, bool traditional, std::optional<float> base
            const array& offset, const std::optional<array>& freqs = std::nullopt,
            StreamOrDevice s = {});
 
+// softmax(scale * queries keys^T + mask) values. Queries are (batch, heads, positions, features);
+// keys and values may have fewer heads, each of which serves heads / key heads neighbouring query
+// heads. `mask_mode`: "" for none, "causal" (the last query sees all keys, each one before it one
+// less), or "array" (may be left out when `mask_arr` is given): bool, or added to the scores;
+// broadcast to (batch, heads, queries, keys). `sinks`: one more score for each head, which takes
+// weight but has no value. The matrix of scores is never made, so `force_fused` changes nothing.
+array scaled_dot_product_attention(const array& queries, const array& keys, const array& values,
+                                   float scale, const std::string& mask_mode = "",
+                                   const std::optional<array>& mask_arr = {},
+                                   const std::optional<array>& sinks = {}, bool force_fused = false,
+                                   StreamOrDevice s = {});
+
 }  // namespace holdfast::fast

@@ -1,0 +1,156 @@
+// Attention of few rows on processors that multiply pairs of bfloat16: bound by reading keys and
+// values once.
+#pragma once
+
+#include "kernels/cpu/simd/attention_kernels.h"
+#include "kernels/cpu/simd/elements.h"
+
+#if defined(__AVX512F__)
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+
+#define HOLDFAST_BFLOAT16_DOT __attribute__((target("avx512bf16")))
+
+// The sums of 16 vectors, as one vector. Lane l is the sum of vector sum_order[l].
+inline constexpr int sum_order[16] = {0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15};
+inline __m512 add_sixteen(__m512 (&v)[16]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm512_maskz_shuffle_f32x4(0xffff, v[i], v[i + 8], 0x44) +
+           _mm512_maskz_shuffle_f32x4(0xffff, v[i], v[i + 8], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm512_maskz_shuffle_f32x4(0xffff, v[i], v[i + 4], 0x88) +
+           _mm512_maskz_shuffle_f32x4(0xffff, v[i], v[i + 4], 0xdd);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    __m512d a = _mm512_castps_pd(v[i]), b = _mm512_castps_pd(v[i + 2]);
+    v[i] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(0xff, a, b)) +
+           _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(0xff, a, b));
+  }
+  return _mm512_maskz_shuffle_ps(0xffff, v[0], v[1], 0x88) +
+         _mm512_maskz_shuffle_ps(0xffff, v[0], v[1], 0xdd);
+}
+
+// scores[r, j] = scale * (query r . key j) for up to 4 rows. `features` is a multiple of 32.
+template <int rows>
+HOLDFAST_BFLOAT16_DOT void score_pairs(const simd::AttentionBlock& block, int64_t first_row,
+                                       float scale, int64_t stride, float* scores) {
+  const auto* keys = static_cast<const BFloat16*>(block.keys);
+  for (int64_t j = 0; j < block.key_count; j += 16) {
+    __m512 sums[rows][16];
+    for (int lane = 0; lane < 16; ++lane) {
+      // Keys behind the last one: that one again.
+      int64_t index = j + lane < block.key_count ? j + lane : block.key_count - 1;
+      const BFloat16* key = keys + index * block.key_stride;
+      __m512 sum[rows];
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) sum[r] = _mm512_setzero_ps();
+      for (int64_t d = 0; d < block.features; d += 32) {
+        __m512bh part = (__m512bh)_mm512_loadu_si512(key + d);
+        __builtin_prefetch(key + 16 * block.key_stride + d);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) {
+          const auto* query = static_cast<const BFloat16*>(block.queries[first_row + r]);
+          sum[r] = _mm512_dpbf16_ps(sum[r], part, (__m512bh)_mm512_loadu_si512(query + d));
+        }
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) sums[r][sum_order[lane]] = sum[r];
+    }
+    for (int r = 0; r < rows; ++r) {
+      _mm512_storeu_ps(scores + (first_row + r) * stride + j,
+                       add_sixteen(sums[r]) * _mm512_set1_ps(scale));
+    }
+  }
+}
+
+// `stride` is a multiple of 16, at least key_count.
+inline void score_pair_rows(const simd::AttentionBlock& block, float scale, int64_t stride,
+                            float* scores) {
+  int64_t r = 0;
+  for (; r + 4 <= block.rows; r += 4) score_pairs<4>(block, r, scale, stride, scores);
+  for (; r < block.rows; ++r) score_pairs<1>(block, r, scale, stride, scores);
+}
+
+// outputs[r, d] = sum over pairs of keys of weights * values, for up to 4 rows; weights are pairs
+// of bfloat16. `value_features` is a multiple of 64.
+template <int rows>
+HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_t pair_stride,
+                                       const uint32_t* weights, float* outputs) {
+  const auto* values = static_cast<const BFloat16*>(block.values);
+  for (int64_t d = 0; d < block.value_features; d += 64) {
+    __m512 sum[rows][4];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < 4; ++v) sum[r][v] = _mm512_setzero_ps();
+    }
+    for (int64_t j = 0; j < block.key_count; j += 2) {
+      const BFloat16* even = values + j * block.value_stride + d;
+      const BFloat16* odd = j + 1 < block.key_count ? even + block.value_stride : even;
+      __builtin_prefetch(even + 16 * block.value_stride);
+      __builtin_prefetch(even + 16 * block.value_stride + 32);
+      __builtin_prefetch(odd + 16 * block.value_stride);
+      __builtin_prefetch(odd + 16 * block.value_stride + 32);
+      __m512i part[4];
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        __m512i a = _mm512_loadu_si512(even + 32 * h), b = _mm512_loadu_si512(odd + 32 * h);
+        part[2 * h] = _mm512_unpacklo_epi16(a, b);
+        part[2 * h + 1] = _mm512_unpackhi_epi16(a, b);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+        __m512bh weight =
+            (__m512bh)_mm512_set1_epi32(static_cast<int>(weights[r * pair_stride + j / 2]));
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; ++v) {
+          sum[r][v] = _mm512_dpbf16_ps(sum[r][v], weight, (__m512bh)part[v]);
+        }
+      }
+    }
+    // Interleaving went by groups of eight: 0-3 of each are in even vectors, 4-7 in odd ones.
+    for (int r = 0; r < rows; ++r) {
+      float* to = outputs + r * block.value_features + d;
+      for (int v = 0; v < 4; ++v) {
+        float lanes[16];
+        _mm512_storeu_ps(lanes, sum[r][v]);
+        for (int g = 0; g < 4; ++g) {
+          for (int l = 0; l < 4; ++l) to[v / 2 * 32 + g * 8 + v % 2 * 4 + l] = lanes[g * 4 + l];
+        }
+      }
+    }
+  }
+}
+
+// Rounds the weights to bfloat16 in place, and the sums with them.
+inline void weigh_pair_rows(const simd::AttentionBlock& block, int64_t stride, float* scores,
+                            float* sums, float* outputs) {
+  for (int64_t r = 0; r < block.rows; ++r) {
+    float* row = scores + r * stride;
+    auto* rounded = reinterpret_cast<BFloat16*>(row);
+    Lanes<float> total{};
+    for (int64_t j = 0; j < block.key_count; j += 16) {
+      Lanes<float> value = block.key_count - j >= 16
+                               ? load_lanes<float>(row + j)
+                               : load_some_lanes<float>(row + j, block.key_count - j);
+      store_lanes(rounded + j, value);
+      total += load_lanes<float>(rounded + j);
+    }
+    sums[r] = add_lanes<float>(total);
+  }
+  const auto* weights = reinterpret_cast<const uint32_t*>(scores);
+  int64_t features = block.value_features, r = 0;
+  for (; r + 4 <= block.rows; r += 4) {
+    weigh_pairs<4>(block, stride, weights + r * stride, outputs + r * features);
+  }
+  for (; r < block.rows; ++r) {
+    weigh_pairs<1>(block, stride, weights + r * stride, outputs + r * features);
+  }
+}
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+
+#endif

@@ -1,0 +1,181 @@
+// fast::scaled_dot_product_attention.
+#include <holdfast/fast.h>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/task_scratch.h"
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+// Inputs: queries, keys, values (one dtype), then the mask (bool, or the compute dtype) and the
+// sinks (compute dtype), where there are such.
+class Attention final : public Op {
+ public:
+  Attention(Stream stream, float scale, bool causal, bool has_mask, bool has_sinks)
+      : Op(stream), scale_(scale), causal_(causal), has_mask_(has_mask), has_sinks_(has_sinks) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "ScaledDotProductAttention"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Attention*>(&other);
+    return same != nullptr && same->scale_ == scale_ && same->causal_ == causal_ &&
+           same->has_mask_ == has_mask_ && same->has_sinks_ == has_sinks_;
+  }
+
+ private:
+  float scale_;
+  bool causal_, has_mask_, has_sinks_;
+};
+
+cpu::AttentionShape::Operand strides_of(const array& a) {
+  return {a.strides(0), a.strides(1), a.strides(2)};
+}
+
+void Attention::encode(Encoder& encoder, const std::vector<array>& inputs,
+                       std::vector<array>& outputs) {
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  array queries = make_rows_dense(encoder, name(), inputs[0]);
+  array keys = make_rows_dense(encoder, name(), inputs[1]);
+  array values = make_rows_dense(encoder, name(), inputs[2]);
+  cpu::AttentionShape shape{.batch = queries.shape(0),
+                            .heads = queries.shape(1),
+                            .key_heads = keys.shape(1),
+                            .queries = queries.shape(2),
+                            .keys = keys.shape(2),
+                            .features = queries.shape(3),
+                            .value_features = values.shape(3),
+                            .query_strides = strides_of(queries),
+                            .key_strides = strides_of(keys),
+                            .value_strides = strides_of(values),
+                            .causal = causal_,
+                            .scale = static_cast<double>(scale_)};
+  std::optional<array> mask, sinks;
+  if (has_mask_) {
+    mask = inputs[3];
+    Shape target{queries.shape(0), queries.shape(1), queries.shape(2), keys.shape(2)};
+    Strides strides = broadcast_strides(mask->shape(), mask->strides(), target);
+    shape.mask_kind =
+        mask->dtype() == bool_ ? cpu::simd::MaskKind::boolean : cpu::simd::MaskKind::additive;
+    shape.mask_batch = strides[0];
+    shape.mask_head = strides[1];
+    shape.mask_query = strides[2];
+    shape.mask_key = strides[3];
+  }
+  if (has_sinks_) sinks = make_dense(encoder, name(), inputs.back());
+  cpu::AttentionPlan plan(out.dtype(), shape);
+  std::optional<array> partial;
+  if (plan.partial_bytes() > 0) partial = make_temporary(encoder, plan.partial_bytes());
+  cpu::AttentionOperands operands{queries.data<char>(),
+                                  keys.data<char>(),
+                                  values.data<char>(),
+                                  mask ? mask->data<char>() : nullptr,
+                                  sinks ? sinks->data<char>() : nullptr,
+                                  out.data<char>(),
+                                  partial ? partial->data<char>() : nullptr};
+  int64_t work = static_cast<int64_t>(queries.size()) * shape.keys / 4 +
+                 static_cast<int64_t>(keys.nbytes() + values.nbytes());
+  int stages = plan.stages();
+  for (int stage = 0; stage < stages; ++stage) {
+    bool is_last = stage == stages - 1;
+    if (stage == 0) {
+      encoder.input(queries);
+      encoder.input(keys);
+      encoder.input(values);
+      if (mask) encoder.input(*mask);
+    } else if (partial) {
+      encoder.input(*partial);
+    }
+    if (is_last) {
+      if (sinks) encoder.input(*sinks);
+      encoder.output(out);
+    } else if (partial) {
+      encoder.output(*partial);
+    }
+    int64_t tasks = plan.tasks(stage);
+    if (tasks == 0) continue;
+    int64_t amount = stage == 0 ? work : static_cast<int64_t>(plan.partial_bytes());
+    encoder.native(name(), tasks, amount, [=](int64_t begin, int64_t end) {
+      cpu::TaskScratch scratch(stage == 0 ? plan.task_scratch_bytes() : 0);
+      for (int64_t task = begin; task < end; ++task) plan.run(stage, task, operands, scratch.get());
+    });
+  }
+}
+
+}  // namespace
+
+array fast::scaled_dot_product_attention(const array& queries, const array& keys,
+                                         const array& values, float scale,
+                                         const std::string& mask_mode,
+                                         const std::optional<array>& mask_arr,
+                                         const std::optional<array>& sinks, bool /*force_fused*/,
+                                         StreamOrDevice s) {
+  auto fail = [](const auto&... parts) {
+    throw std::invalid_argument(text("[scaled_dot_product_attention] ", parts...));
+  };
+  for (const array* a : {&queries, &keys, &values}) {
+    if (a->ndim() != 4) {
+      fail("expected queries, keys and values with four dimensions, got shape ", a->shape());
+    }
+  }
+  if (keys.shape(0) != queries.shape(0) || values.shape(0) != queries.shape(0)) {
+    fail("batch sizes must match: queries ", queries.shape(), ", keys ", keys.shape(), ", values ",
+         values.shape());
+  }
+  if (queries.shape(3) != keys.shape(3)) {
+    fail("last dimension of queries (", queries.shape(3), ") must match that of keys (",
+         keys.shape(3), ")");
+  }
+  if (keys.shape(1) != values.shape(1) || keys.shape(2) != values.shape(2)) {
+    fail("heads and positions of keys and values must match, got shapes ", keys.shape(), " and ",
+         values.shape());
+  }
+  if (keys.shape(1) == 0 ? queries.shape(1) != 0 : queries.shape(1) % keys.shape(1) != 0) {
+    fail("the number of query heads (", queries.shape(1),
+         ") must be a multiple of that of key heads (", keys.shape(1), ")");
+  }
+  Dtype dtype = promote_types(promote_types(queries.dtype(), keys.dtype()), values.dtype());
+  if (!issubdtype(dtype, floating)) fail("expected a floating dtype, got ", dtype);
+  bool has_mask = mask_arr.has_value();
+  if (mask_mode != "" && mask_mode != "causal" && mask_mode != "array") {
+    fail("expected mask mode \"causal\", \"array\" or none, got \"", mask_mode, "\"");
+  }
+  if (has_mask ? mask_mode == "causal" : mask_mode == "array") {
+    fail("expected a mask array with mode \"array\" only, got mode \"", mask_mode, "\" and ",
+         has_mask ? "an array" : "no array");
+  }
+  Dtype compute = dtype == float64 ? float64 : float32;
+  std::vector<array> inputs{astype(queries, dtype, s), astype(keys, dtype, s),
+                            astype(values, dtype, s)};
+  if (has_mask) {
+    Shape target{queries.shape(0), queries.shape(1), queries.shape(2), keys.shape(2)};
+    if (mask_arr->ndim() > 4 ||
+        broadcast_shapes_for("scaled_dot_product_attention", mask_arr->shape(), target) != target) {
+      fail("expected a mask that broadcasts to ", target, ", got shape ", mask_arr->shape());
+    }
+    if (promote_types(mask_arr->dtype(), dtype) != dtype) {
+      fail("expected a mask of bool or of a dtype that promotes to ", dtype, ", got ",
+           mask_arr->dtype());
+    }
+    inputs.push_back(mask_arr->dtype() == bool_ ? *mask_arr : astype(*mask_arr, compute, s));
+  }
+  if (sinks) {
+    if (sinks->ndim() != 1 || sinks->shape(0) != queries.shape(1)) {
+      fail("expected sinks of shape (", queries.shape(1), "), one for each query head, got shape ",
+           sinks->shape());
+    }
+    if (promote_types(sinks->dtype(), dtype) != dtype) {
+      fail("expected sinks of a dtype that promotes to ", dtype, ", got ", sinks->dtype());
+    }
+    inputs.push_back(astype(*sinks, compute, s));
+  }
+  Shape shape{queries.shape(0), queries.shape(1), queries.shape(2), values.shape(3)};
+  checked_size("scaled_dot_product_attention", shape, dtype);
+  return make_node<Attention>(std::move(shape), dtype, std::move(inputs), s, scale,
+                              mask_mode == "causal", has_mask, sinks.has_value());
+}
+
+}  // namespace holdfast
