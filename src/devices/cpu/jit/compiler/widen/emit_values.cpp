@@ -1,0 +1,437 @@
+// Values of the block being written, and arithmetic on them.
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+#include "devices/cpu/jit/compiler/widen/emitter.h"
+#include "devices/cpu/jit/compiler/widen/intrinsics.h"
+#include "devices/cpu/jit/kernel_abi.h"
+
+namespace holdfast::jit {
+
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::Instruction;
+using llvm::isa;
+using msl::Intrinsic;
+
+llvm::Type* Emitter::plain(llvm::Type* type) const {
+  return type->isPointerTy() ? llvm::PointerType::get(context_, 0) : type;
+}
+
+llvm::Type* Emitter::wide(llvm::Type* type) const {
+  return llvm::FixedVectorType::get(plain(type), simdgroup_width);
+}
+
+llvm::Value* Emitter::constant_of(const llvm::Constant* constant) {
+  auto* mutable_constant = const_cast<llvm::Constant*>(constant);
+  if (!constant->getType()->isPointerTy() || constant->getType()->getPointerAddressSpace() == 0)
+    return mutable_constant;
+  llvm::Type* type = plain(constant->getType());
+  if (isa<llvm::PoisonValue>(constant)) return llvm::PoisonValue::get(type);
+  if (isa<llvm::UndefValue>(constant)) return llvm::UndefValue::get(type);
+  if (constant->isNullValue()) return llvm::Constant::getNullValue(type);
+  throw Declined{"a constant pointer: " + describe(*constant)};
+}
+
+llvm::Value* Emitter::scalar_of(const Value* value) {
+  if (auto found = known_.find(value); found != known_.end()) return found->second;
+  if (version_ == converged) {
+    if (auto found = known_converged_.find(value); found != known_converged_.end())
+      return found->second;
+  }
+  if (auto* constant = dyn_cast<llvm::Constant>(value)) return constant_of(constant);
+  if (auto found = held_.find(value); found != held_.end()) return found->second;
+  llvm::AllocaInst* place = variable(value, version_);
+  Value* loaded = b_.CreateLoad(place->getAllocatedType(), place);
+  held_[value] = loaded;
+  return loaded;
+}
+
+llvm::Value* Emitter::as_vector(Value* held, Shape shape) {
+  if (shape.kind == Shape::varying) return held;
+  if (shape.kind == Shape::uniform) return lanes_.splat(held);
+  llvm::Type* type = held->getType();
+  if (type->isPointerTy())
+    return b_.CreateGEP(b_.getInt8Ty(), held, lanes_.index(b_.getInt64Ty(), shape.stride));
+  return b_.CreateAdd(lanes_.splat(held), lanes_.index(type, shape.stride));
+}
+
+llvm::Value* Emitter::vector_of(const Value* value) {
+  Shape s = shape(value);
+  Value* held = scalar_of(value);
+  if (s.kind == Shape::varying) return held;
+  if (isa<llvm::Constant>(held)) return as_vector(held, s);
+  Value*& made = vectors_[value];
+  if (!made) made = as_vector(held, s);
+  return made;
+}
+
+void Emitter::define(const Instruction& instruction, Value* held) {
+  if (!held) return;
+  held_[&instruction] = held;
+  if (escaping_.contains(&instruction)) b_.CreateStore(held, variable(&instruction, version_));
+}
+
+llvm::Value* Emitter::mask() {
+  if (version_ == converged) return lanes_.all_ones();
+  return current_mask_;
+}
+
+void Emitter::emit_instruction(Instruction& instruction) {
+  if (known_.contains(&instruction)) return;
+  if (version_ == converged && known_converged_.contains(&instruction)) return;
+  switch (instruction.getOpcode()) {
+    case Instruction::Load:
+      return emit_load(cast<llvm::LoadInst>(instruction));
+    case Instruction::Store:
+      return emit_store(cast<llvm::StoreInst>(instruction));
+    case Instruction::AtomicRMW:
+      return emit_atomic(cast<llvm::AtomicRMWInst>(instruction));
+    case Instruction::AtomicCmpXchg:
+      return emit_compare_exchange(cast<llvm::AtomicCmpXchgInst>(instruction));
+    case Instruction::ExtractValue: {
+      auto& extract = cast<llvm::ExtractValueInst>(instruction);
+      const Exchange& exchange = exchanges_.find(extract.getAggregateOperand())->second;
+      return define(instruction,
+                    extract.getIndices()[0] == 0 ? exchange.old_value : exchange.success);
+    }
+    case Instruction::Fence:
+      b_.CreateFence(cast<llvm::FenceInst>(instruction).getOrdering());
+      return;
+    case Instruction::GetElementPtr:
+      return define(instruction, emit_pointer(cast<llvm::GetElementPtrInst>(instruction)));
+    case Instruction::Call:
+      if (kernel_intrinsic(instruction))
+        return define(instruction, emit_kernel_call(cast<llvm::CallInst>(instruction)));
+      break;
+    default:
+      break;
+  }
+  define(instruction,
+         shape(&instruction).is_scalar() ? emit_scalar(instruction) : emit_vector(instruction));
+}
+
+// The operation on scalars, or on the bases of linear values.
+llvm::Value* Emitter::emit_scalar(Instruction& instruction) {
+  bool has_linear = false;
+  for (Value* operand : instruction.operands()) {
+    if (shape(operand).kind == Shape::linear) has_linear = true;
+  }
+  auto first = [&] { return scalar_of(instruction.getOperand(0)); };
+  switch (instruction.getOpcode()) {
+    case Instruction::AddrSpaceCast:
+      return first();
+    case Instruction::SExt:
+    case Instruction::ZExt:
+      if (has_linear)
+        return extend_base(cast<llvm::CastInst>(instruction), instruction.getOperand(0));
+      break;
+    case Instruction::Or:
+      // The lanes' bits are disjoint, those of the base need not be: see Shape.
+      if (has_linear) return b_.CreateAdd(first(), scalar_of(instruction.getOperand(1)));
+      break;
+    case Instruction::IntToPtr:
+    case Instruction::BitCast:
+      if (instruction.getType()->isPointerTy())
+        return b_.CreateBitOrPointerCast(first(), plain(instruction.getType()));
+      break;
+    default:
+      break;
+  }
+  if (auto* call = dyn_cast<llvm::CallInst>(&instruction)) {
+    for (Value* argument : call->args()) {
+      if (argument->getType()->isPointerTy())
+        throw Declined{"an intrinsic on pointers: " + describe(instruction)};
+    }
+  }
+  Instruction* copy = instruction.clone();
+  for (unsigned i = 0; i < instruction.getNumOperands(); ++i) {
+    if (auto* call = dyn_cast<llvm::CallInst>(&instruction); call && i >= call->arg_size()) break;
+    copy->setOperand(i, scalar_of(instruction.getOperand(i)));
+  }
+  copy->mutateType(plain(instruction.getType()));
+  if (has_linear) copy->dropPoisonGeneratingFlags();
+  copy->dropUnknownNonDebugMetadata();
+  copy->setDebugLoc(llvm::DebugLoc());
+  return b_.Insert(copy);
+}
+
+// The base of an extended linear value. Where the extension of a sum is the sum of the extensions,
+// they are extended: the base itself may be of a lane that is off, and wrap.
+llvm::Value* Emitter::extend_base(const llvm::CastInst& extension, const Value* value) {
+  llvm::Type* type = extension.getType();
+  const Shapes& shapes = *shapes_[version_];
+  bool is_signed = isa<llvm::SExtInst>(extension);
+  auto plain_extension = [&](Value* v) {
+    return is_signed ? b_.CreateSExt(v, type) : b_.CreateZExt(v, type);
+  };
+  Shape s = shapes.of(value);
+  if (s.kind == Shape::uniform) {
+    // `zext nneg` of a sum without signed wrap: its parts may be negative.
+    bool parts = value != extension.getOperand(0) && extension.hasNonNeg();
+    return parts ? b_.CreateSExt(scalar_of(value), type) : plain_extension(scalar_of(value));
+  }
+  if (shapes.is_small(value) || shapes.guarded().contains(&extension))
+    return plain_extension(scalar_of(value));
+  auto* sum = cast<llvm::BinaryOperator>(value);
+  Value* a = extend_base(extension, sum->getOperand(0));
+  Value* c = extend_base(extension, sum->getOperand(1));
+  return b_.CreateBinOp(sum->getOpcode(), a, c);
+}
+
+llvm::Value* Emitter::emit_pointer(llvm::GetElementPtrInst& gep) {
+  llvm::MapVector<Value*, llvm::APInt> variable_parts;
+  llvm::APInt constant(64, 0);
+  auto& operation = cast<llvm::GEPOperator>(gep);
+  if (!operation.collectOffset(layout_, 64, variable_parts, constant))
+    throw Declined{"an address of unknown size: " + describe(gep)};
+  Shape s = shape(&gep);
+  bool is_wide = s.kind == Shape::varying;
+  int64_t scale_all = memory_.interleaved(&gep) ? simdgroup_width : 1;
+  llvm::Type* i64 = b_.getInt64Ty();
+  // Scalar parts first, so that a vector is added once.
+  Value* pointer = scalar_of(gep.getPointerOperand());
+  bool pointer_is_wide = shape(gep.getPointerOperand()).kind == Shape::varying;
+  Value* uniform_offset = nullptr;
+  Value* wide_offset = nullptr;
+  int64_t stride = pointer_is_wide ? 0 : shape(gep.getPointerOperand()).stride;
+  auto add = [&](Value*& sum, Value* part) { sum = sum ? b_.CreateAdd(sum, part) : part; };
+  for (auto& [index, scale] : variable_parts) {
+    Shape part = shape(index);
+    int64_t factor = scale.getSExtValue() * scale_all;
+    if (part.kind == Shape::varying) {
+      Value* offsets = vector_of(index);
+      if (factor != 1)
+        offsets = b_.CreateMul(
+            offsets, llvm::ConstantInt::get(offsets->getType(), static_cast<uint64_t>(factor)));
+      add(wide_offset, offsets);
+    } else {
+      Value* offset = scalar_of(index);
+      if (factor != 1)
+        offset = b_.CreateMul(offset, llvm::ConstantInt::get(i64, static_cast<uint64_t>(factor)));
+      add(uniform_offset, offset);
+      stride += part.stride * factor;
+    }
+  }
+  int64_t fixed = constant.getSExtValue() * scale_all;
+  // The constant last, so that neighbours share the rest.
+  if (uniform_offset) pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, uniform_offset);
+  if (is_wide) {
+    if (!pointer_is_wide && stride != 0) {
+      llvm::Constant* along = lanes_.index(i64, stride);
+      wide_offset = wide_offset ? b_.CreateAdd(wide_offset, along) : along;
+    } else if (pointer_is_wide && stride != 0) {
+      add(wide_offset, lanes_.index(i64, stride));
+    }
+    if (wide_offset) {
+      pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, wide_offset);
+    } else if (!pointer_is_wide) {
+      pointer = lanes_.splat(pointer);
+    }
+  }
+  if (fixed != 0)
+    pointer = b_.CreateGEP(b_.getInt8Ty(), pointer,
+                           llvm::ConstantInt::get(i64, static_cast<uint64_t>(fixed)));
+  if (is_wide && !pointer->getType()->isVectorTy()) pointer = lanes_.splat(pointer);
+  return pointer;
+}
+
+llvm::Value* Emitter::emit_vector(Instruction& instruction) {
+  llvm::Type* type = wide(instruction.getType());
+  if (auto* binary = dyn_cast<llvm::BinaryOperator>(&instruction)) {
+    switch (binary->getOpcode()) {
+      case Instruction::SDiv:
+      case Instruction::UDiv:
+      case Instruction::SRem:
+      case Instruction::URem:
+        return emit_division(*binary);
+      default:
+        break;
+    }
+    Value* result = b_.CreateBinOp(binary->getOpcode(), vector_of(binary->getOperand(0)),
+                                   vector_of(binary->getOperand(1)));
+    if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&instruction);
+    return result;
+  }
+  if (auto* unary = dyn_cast<llvm::UnaryOperator>(&instruction))
+    return b_.CreateUnOp(unary->getOpcode(), vector_of(unary->getOperand(0)));
+  if (isa<llvm::AddrSpaceCastInst>(instruction)) return vector_of(instruction.getOperand(0));
+  if (auto* conversion = dyn_cast<llvm::CastInst>(&instruction)) {
+    if (conversion->getOpcode() == Instruction::BitCast)
+      return b_.CreateBitOrPointerCast(vector_of(conversion->getOperand(0)), type);
+    return b_.CreateCast(conversion->getOpcode(), vector_of(conversion->getOperand(0)), type);
+  }
+  if (auto* compare = dyn_cast<llvm::CmpInst>(&instruction))
+    return b_.CreateCmp(compare->getPredicate(), vector_of(compare->getOperand(0)),
+                        vector_of(compare->getOperand(1)));
+  if (auto* select = dyn_cast<llvm::SelectInst>(&instruction)) {
+    bool one_choice = shape(select->getCondition()).kind == Shape::uniform;
+    Value* condition =
+        one_choice ? scalar_of(select->getCondition()) : vector_of(select->getCondition());
+    return b_.CreateSelect(condition, vector_of(select->getTrueValue()),
+                           vector_of(select->getFalseValue()));
+  }
+  if (isa<llvm::FreezeInst>(instruction))
+    return b_.CreateFreeze(vector_of(instruction.getOperand(0)));
+  if (auto* call = dyn_cast<llvm::CallInst>(&instruction)) return emit_vector_call(*call);
+  throw Declined{"an instruction without a wide form: " + describe(instruction)};
+}
+
+// The divisor is never 0 nor the quotient too large (define_arithmetic), in lanes that are on. Up
+// to 32 bits through floating point, which is exact: the quotient's distance from the next integer
+// is more than a rounding.
+llvm::Value* Emitter::emit_division(llvm::BinaryOperator& division) {
+  unsigned opcode = division.getOpcode();
+  bool is_signed = opcode == Instruction::SDiv || opcode == Instruction::SRem;
+  bool is_remainder = opcode == Instruction::SRem || opcode == Instruction::URem;
+  llvm::Type* type = wide(division.getType());
+  Value* a = vector_of(division.getOperand(0));
+  Value* d = vector_of(division.getOperand(1));
+  if (isa<llvm::Constant>(division.getOperand(1)))
+    return b_.CreateBinOp(division.getOpcode(), b_.CreateFreeze(a), d);
+  unsigned bits = division.getType()->getIntegerBitWidth();
+  if (bits > 32) {
+    llvm::Constant* one = llvm::ConstantInt::get(type, 1);
+    if (!all_on()) d = b_.CreateSelect(mask(), d, one);
+    return b_.CreateBinOp(division.getOpcode(), b_.CreateFreeze(a), b_.CreateFreeze(d));
+  }
+  llvm::Type* real =
+      llvm::FixedVectorType::get(bits <= 16 ? b_.getFloatTy() : b_.getDoubleTy(), simdgroup_width);
+  a = b_.CreateFreeze(a);
+  d = b_.CreateFreeze(d);
+  Value* quotient = nullptr;
+  if (is_signed) {
+    quotient = b_.CreateFDiv(b_.CreateSIToFP(a, real), b_.CreateSIToFP(d, real));
+    quotient = b_.CreateFPToSI(quotient, type);
+  } else {
+    quotient = b_.CreateFDiv(b_.CreateUIToFP(a, real), b_.CreateUIToFP(d, real));
+    quotient = b_.CreateFPToUI(quotient, type);
+  }
+  if (!is_remainder) return quotient;
+  return b_.CreateSub(a, b_.CreateMul(quotient, d));
+}
+
+llvm::Value* Emitter::emit_vector_call(llvm::CallInst& call) {
+  auto* intrinsic = dyn_cast<llvm::IntrinsicInst>(&call);
+  if (!intrinsic) throw Declined{"a call to " + call.getCalledFunction()->getName().str()};
+  llvm::Intrinsic::ID id = intrinsic->getIntrinsicID();
+  if (llvm::isTriviallyVectorizable(id)) {
+    llvm::SmallVector<llvm::Type*, 3> types;
+    if (llvm::isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(wide(call.getType()));
+    llvm::SmallVector<Value*, 4> arguments;
+    for (unsigned i = 0; i < call.arg_size(); ++i) {
+      Value* argument = call.getArgOperand(i);
+      bool scalar = llvm::isVectorIntrinsicWithScalarOpAtArg(id, i);
+      if (scalar && shape(argument).kind != Shape::uniform)
+        throw Declined{"an intrinsic with an operand that must not vary: " + describe(call)};
+      arguments.push_back(scalar ? scalar_of(argument) : vector_of(argument));
+      if (llvm::isVectorIntrinsicWithOverloadTypeAtArg(id, static_cast<int>(i)))
+        types.push_back(arguments.back()->getType());
+    }
+    return b_.CreateCall(llvm::Intrinsic::getDeclaration(&module_, id, types), arguments);
+  }
+  if (!call.doesNotAccessMemory() || call.getType()->isVoidTy() ||
+      call.getType()->isAggregateType())
+    throw Declined{"an intrinsic without a wide form: " + describe(call)};
+  // One lane after the other.
+  Value* result = llvm::PoisonValue::get(wide(call.getType()));
+  for (uint64_t lane = 0; lane < simdgroup_width; ++lane) {
+    auto* copy = cast<llvm::CallInst>(call.clone());
+    for (unsigned i = 0; i < call.arg_size(); ++i) {
+      Value* argument = call.getArgOperand(i);
+      if (shape(argument).kind == Shape::uniform) {
+        copy->setArgOperand(i, scalar_of(argument));
+      } else {
+        copy->setArgOperand(i, b_.CreateExtractElement(vector_of(argument), lane));
+      }
+    }
+    copy->dropUnknownNonDebugMetadata();
+    copy->setDebugLoc(llvm::DebugLoc());
+    result = b_.CreateInsertElement(result, b_.Insert(copy), lane);
+  }
+  return result;
+}
+
+// Where threads lie in groups of any size: index = lane's number in the group, x fastest. The
+// quotients are exact in single precision, since an index is less than 1056.
+llvm::Value* Emitter::emit_position(uint64_t axis) {
+  auto* type = llvm::FixedVectorType::get(b_.getInt32Ty(), simdgroup_width);
+  auto* real = llvm::FixedVectorType::get(b_.getFloatTy(), simdgroup_width);
+  Value* first = b_.CreateMul(out_.simdgroup, b_.getInt32(simdgroup_width));
+  Value* index = b_.CreateAdd(lanes_.splat(first), lanes_.index(b_.getInt32Ty()));
+  auto divide = [&](Value* v, Value* by) {
+    Value* middle = b_.CreateFAdd(b_.CreateUIToFP(v, real), llvm::ConstantFP::get(real, 0.5));
+    return b_.CreateFPToUI(
+        b_.CreateFDiv(middle, lanes_.splat(b_.CreateUIToFP(by, b_.getFloatTy()))), type);
+  };
+  Value* rows = divide(index, size_[0]);
+  if (axis == 0) return b_.CreateSub(index, b_.CreateMul(rows, lanes_.splat(size_[0])));
+  Value* planes = divide(rows, size_[1]);
+  if (axis == 2) return planes;
+  return b_.CreateSub(rows, b_.CreateMul(planes, lanes_.splat(size_[1])));
+}
+
+llvm::Value* Emitter::emit_kernel_call(llvm::CallInst& call) {
+  Intrinsic intrinsic = *kernel_intrinsic(call);
+  Value* active = all_on() ? nullptr : mask();
+  switch (intrinsic) {
+    case Intrinsic::thread_position_in_threadgroup:
+      return emit_position(cast<llvm::ConstantInt>(call.getArgOperand(0))->getZExtValue());
+    case Intrinsic::threadgroup_barrier:
+      b_.CreateCall(out_.barrier);
+      return nullptr;
+    case Intrinsic::simdgroup_barrier:
+      return nullptr;  // lanes run together
+    case Intrinsic::poll: {
+      llvm::LoadInst* flag = b_.CreateAlignedLoad(b_.getInt32Ty(), cancelled_, llvm::Align(4));
+      flag->setAtomic(llvm::AtomicOrdering::Monotonic);
+      return b_.CreateZExt(b_.CreateICmpNE(flag, b_.getInt32(0)), call.getType());
+    }
+    case Intrinsic::ballot: {
+      Value* predicate = vector_of(call.getArgOperand(0));
+      Value* chosen =
+          b_.CreateICmpNE(predicate, llvm::Constant::getNullValue(predicate->getType()));
+      if (active) chosen = b_.CreateAnd(b_.CreateFreeze(chosen), active);
+      return lanes_.bits(chosen);
+    }
+    case Intrinsic::matrix_multiply_accumulate_f32:
+      return emit_matrix_product(call);
+    default:
+      break;
+  }
+  llvm::StringRef name = call.getCalledFunction()->getName();
+  Value* operand = vector_of(call.getArgOperand(0));
+  if (name.starts_with("__hf_reduce_")) return lanes_.reduce(intrinsic, operand, active);
+  if (name.starts_with("__hf_scan_")) return lanes_.scan(intrinsic, operand, active);
+  if (name.starts_with("__hf_shuffle_")) {
+    Value* which = call.getArgOperand(1);
+    bool one = shape(which).kind == Shape::uniform;
+    return lanes_.shuffle(intrinsic, operand, one ? scalar_of(which) : vector_of(which), active);
+  }
+  throw Declined{"no wide form of " + name.str()};
+}
+
+// The two elements of a product are two calls on the same operands: computed once.
+llvm::Value* Emitter::emit_matrix_product(llvm::CallInst& call) {
+  auto* which = dyn_cast<llvm::ConstantInt>(call.getArgOperand(6));
+  if (!which) throw Declined{"a matrix product with a computed element number"};
+  for (auto& [earlier, results] : products_) {
+    bool same = true;
+    for (unsigned i = 0; i < 6; ++i) same &= earlier->getArgOperand(i) == call.getArgOperand(i);
+    if (same) return results[which->getZExtValue() & 1];
+  }
+  llvm::SmallVector<Value*, 6> operands;
+  for (unsigned i = 0; i < 6; ++i) {
+    Value* v = vector_of(call.getArgOperand(i));
+    // Lanes that are off count as zero.
+    if (!all_on()) v = b_.CreateSelect(mask(), v, llvm::Constant::getNullValue(v->getType()));
+    operands.push_back(v);
+  }
+  std::array<Value*, 2> results = lanes_.multiply(operands);
+  products_[&call] = results;
+  return results[which->getZExtValue() & 1];
+}
+
+}  // namespace holdfast::jit

@@ -1,0 +1,194 @@
+// Writes the body of a kernel for 32 lanes, twice: converged and masked (see widen.h).
+//
+// A value of the scalar function is held
+//   uniform   as one scalar
+//   linear    as the scalar that lane 0 has by the formula base + lane * stride
+//   varying   as a vector of 32
+// by the shapes of the version. What lives longer than a block is held in a variable (an alloca
+// that becomes SSA at the end); the two versions share it where the shapes agree, else a jump
+// between the versions converts it.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/MapVector.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "devices/cpu/jit/compiler/widen/cross_lane.h"
+#include "devices/cpu/jit/compiler/widen/linearise.h"
+#include "devices/cpu/jit/compiler/widen/private_memory.h"
+#include "devices/cpu/jit/compiler/widen/shapes.h"
+#include "devices/cpu/jit/compiler/widen/widen.h"
+
+namespace holdfast::jit {
+
+// Thrown inside the widening compiler only.
+struct Declined {
+  std::string reason;
+};
+
+// What the body was written into: a loop over the simdgroups of the group.
+struct GroupFunction {
+  llvm::Function* function = nullptr;
+  llvm::BasicBlock* head =
+      nullptr;  // of the loop; computes what each simdgroup needs, then jumps to `start`
+  llvm::BasicBlock* start = nullptr;  // where a simdgroup begins
+  llvm::BasicBlock* next = nullptr;   // where a simdgroup has ended
+  llvm::BasicBlock* done = nullptr;   // returns
+  llvm::PHINode* simdgroup = nullptr;
+  llvm::Value* simdgroups = nullptr;        // how many
+  llvm::Instruction* frame = nullptr;       // this simdgroup's part of GroupContext::frame
+  llvm::Instruction* frame_size = nullptr;  // the stride between them: a placeholder to be replaced
+  llvm::Function* barrier = nullptr;        // called where the group synchronises; null: nowhere
+  uint64_t frame_bytes = 0;                 // used so far
+};
+
+class Emitter {
+ public:
+  Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory& memory,
+          const Shapes& converged, const Shapes& masked, const Linearisation& linearisation,
+          const llvm::DenseSet<const llvm::BasicBlock*>& polled_headers, InstructionSet set,
+          WidenResult& result);
+
+  GroupFunction run();
+
+ private:
+  enum Version : uint8_t { converged, masked };
+  using Block = llvm::BasicBlock;
+  using Value = llvm::Value;
+
+  // emitter.cpp: the frame of the function, variables, control flow
+  void make_function();
+  void place_globals();
+  void place_private_memory();
+  void emit_head();
+  void hoist_uniform();
+  bool can_hoist(const llvm::Instruction& instruction) const;
+  void find_escaping();
+  void find_live();
+  void emit_block(Version version, Block* block);
+  void emit_guards(Block* block);
+  void emit_mask(Block* block);
+  void emit_reentry(Block* block, Value* mask);
+  bool may_reenter(Block* block) const;
+  void emit_end(Block* block);
+  void emit_converged_end(llvm::BranchInst& branch);
+  void emit_masked_end(llvm::BranchInst& branch);
+  struct Assignment {
+    llvm::AllocaInst* variable;
+    Value* value;
+  };
+  void collect_edge(Block* from, Block* to, Value* edge_mask, std::vector<Assignment>& result);
+  void perform(llvm::ArrayRef<Assignment> assignments);
+  void poll(Block* from, Block* to);
+  void jump_converged(Block* from, Block* to);
+  void jump_to_first(Block* from, llvm::ArrayRef<Block*> to, Block* certain);
+  void to_masked(const llvm::DenseSet<const Value*>& live);
+  llvm::AllocaInst* variable(const Value* value, Version version);
+  llvm::AllocaInst* make_variable(llvm::Type* type, const llvm::Twine& name);
+  llvm::AllocaInst* pending(Block* block);
+  llvm::AllocaInst* mask_of(Block* block);
+  llvm::AllocaInst* condition_of(Block* block);
+  bool is_dual(const Value* value) const;
+  Block* new_block(const llvm::Twine& name);
+
+  // emit_values.cpp: values of the block being written, arithmetic
+  Shape shape(const Value* value) const { return shapes_[version_]->of(value); }
+  Value* scalar_of(const Value* value);
+  Value* vector_of(const Value* value);
+  Value* as_vector(Value* held, Shape shape);
+  Value* constant_of(const llvm::Constant* constant);
+  void define(const llvm::Instruction& instruction, Value* held);
+  llvm::Type* plain(llvm::Type* type) const;
+  llvm::Type* wide(llvm::Type* type) const;
+  void emit_instruction(llvm::Instruction& instruction);
+  Value* emit_scalar(llvm::Instruction& instruction);
+  Value* emit_vector(llvm::Instruction& instruction);
+  Value* emit_division(llvm::BinaryOperator& division);
+  Value* emit_vector_call(llvm::CallInst& call);
+  Value* extend_base(const llvm::CastInst& extension, const Value* value);
+  Value* emit_pointer(llvm::GetElementPtrInst& gep);
+  Value* emit_kernel_call(llvm::CallInst& call);
+  Value* emit_position(uint64_t axis);
+  Value* emit_matrix_product(llvm::CallInst& call);
+  // The mask of the block being written; all ones when converged.
+  Value* mask();
+  bool all_on() const { return version_ == converged; }
+  Value* mask_bits() { return lanes_.bits(mask()); }
+
+  // emit_memory.cpp
+  void emit_load(llvm::LoadInst& load);
+  void emit_store(llvm::StoreInst& store);
+  void emit_atomic(llvm::AtomicRMWInst& atomic);
+  void emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic);
+  Value* load_consecutive(llvm::Type* type, Value* base, llvm::Align align);
+  Value* load_strided(llvm::LoadInst& load, int64_t stride, Value* base);
+  bool load_group(llvm::LoadInst& load);
+  Value* gather(llvm::Type* type, Value* pointers, llvm::Align align);
+  Value* gather_narrow(llvm::Type* type, Value* pointers);
+  void scatter(Value* value, Value* pointers, llvm::Align align);
+  void for_each_lane(llvm::function_ref<void(Value* lane)> body);
+  Value* scratch(llvm::Type* type, uint64_t slot);
+  Value* lane_element(Value* in_memory, llvm::Type* type, Value* lane);
+  Value* last_active(Value* vector);
+  bool is_group_private(const Value* pointer) const;
+  void remark(const llvm::Instruction& instruction, const std::string& text);
+
+  llvm::Function& scalar_;
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const llvm::DataLayout& layout_;
+  ControlFlow& flow_;
+  const PrivateMemory& memory_;
+  const Shapes* shapes_[2];
+  const Linearisation& linearisation_;
+  const llvm::DenseSet<const Block*>& polled_headers_;
+  InstructionSet set_;
+  WidenResult& result_;
+
+  llvm::IRBuilder<> b_;
+  Lanes lanes_;
+  GroupFunction out_;
+  llvm::Function* group_ = nullptr;
+  Block* entry_ = nullptr;
+  Value* context_pointer_ = nullptr;
+  Value* cancelled_ = nullptr;
+  Value* eligible_ = nullptr;   // whether this simdgroup may run converged
+  Value* remaining_ = nullptr;  // threads of the group from this simdgroup's first on
+  Value* position_[3] = {};     // of lane 0, converged
+  Value* size_[3] = {};
+  bool uses_barrier_ = false;
+  bool uses_position_ = false;
+
+  llvm::DenseMap<const Value*, Value*>
+      known_;  // the same in both versions, defined in the entry or the head
+  llvm::DenseMap<const Value*, Value*> known_converged_;
+  llvm::DenseSet<const Value*> escaping_;  // live longer than their block
+  llvm::DenseMap<const Block*, llvm::DenseSet<const Value*>> live_in_,
+      live_out_;  // dual values only
+  llvm::DenseMap<const Block*, Block*> blocks_[2];
+  llvm::DenseMap<const Block*, Block*> end_blocks_;  // masked: after the condition is known
+  llvm::DenseMap<const Value*, llvm::AllocaInst*> variables_[2];
+  llvm::DenseMap<const Block*, llvm::AllocaInst*> pending_, masks_, conditions_;
+  std::vector<llvm::AllocaInst*> all_variables_;
+  llvm::DenseMap<uint64_t, llvm::AllocaInst*> scratch_;
+
+  // Of the block being written.
+  Version version_ = converged;
+  llvm::DenseMap<const Value*, Value*> held_;
+  llvm::DenseMap<const Value*, Value*> vectors_;
+  Value* current_mask_ = nullptr;
+  struct Exchange {
+    Value* old_value;
+    Value* success;
+  };
+  llvm::DenseMap<const Value*, Exchange> exchanges_;
+  llvm::MapVector<const llvm::CallInst*, std::array<Value*, 2>> products_;
+};
+
+}  // namespace holdfast::jit

@@ -1,0 +1,588 @@
+#include "devices/cpu/jit/compiler/widen/shapes.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/DebugLoc.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/Support/MathExtras.h>
+
+#include <algorithm>
+
+#include "devices/cpu/jit/compiler/widen/intrinsics.h"
+#include "devices/cpu/jit/compiler/widen/private_memory.h"
+#include "devices/cpu/jit/kernel_abi.h"
+
+namespace holdfast::jit {
+namespace {
+
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::Instruction;
+using llvm::isa;
+using llvm::Value;
+using msl::Intrinsic;
+
+constexpr uint32_t most_alignment = 4096;
+constexpr int64_t last_lane = simdgroup_width - 1;
+constexpr int64_t most_stride = int64_t{1} << 24;
+
+Shape uniform(uint64_t alignment = 1) {
+  return {Shape::uniform, 0, static_cast<uint32_t>(std::min<uint64_t>(alignment, most_alignment))};
+}
+Shape linear(int64_t stride, uint64_t alignment = 1) {
+  if (stride == 0) return uniform(alignment);
+  if (stride > most_stride || stride < -most_stride) return {Shape::varying, 0, 1};
+  return {Shape::linear, stride,
+          static_cast<uint32_t>(std::min<uint64_t>(alignment, most_alignment))};
+}
+Shape varying() { return {Shape::varying, 0, 1}; }
+
+// The shape of a value that is one of two, by a choice that is the same in all lanes.
+Shape join(Shape a, Shape b) {
+  if (a.kind == Shape::unknown) return b;
+  if (b.kind == Shape::unknown) return a;
+  if (a.kind != b.kind || a.stride != b.stride) return varying();
+  a.alignment = std::min(a.alignment, b.alignment);
+  return a;
+}
+
+uint64_t alignment_of(uint64_t value) { return value == 0 ? most_alignment : value & (~value + 1); }
+
+uint64_t saturating_multiply(uint64_t a, uint64_t b) { return llvm::SaturatingMultiply(a, b); }
+
+bool is_axis_product(const Value* value) {
+  auto* product = dyn_cast<llvm::BinaryOperator>(value);
+  if (!product || product->getOpcode() != Instruction::Mul) return false;
+  for (int swap = 0; swap < 2; ++swap) {
+    const Value* a = product->getOperand(swap);
+    const Value* b = product->getOperand(1 - swap);
+    if (is_call_of(*a, Intrinsic::threadgroup_position_in_grid) &&
+        is_call_of(*b, Intrinsic::dispatch_threads_per_threadgroup) &&
+        cast<llvm::CallInst>(a)->getArgOperand(0) == cast<llvm::CallInst>(b)->getArgOperand(0))
+      return true;
+  }
+  return false;
+}
+
+const llvm::CallInst* axis_of_product(const Value* value) {
+  auto* product = cast<llvm::BinaryOperator>(value);
+  return cast<llvm::CallInst>(product->getOperand(0));
+}
+
+// thread_position_in_grid: group * size + position, along one axis.
+bool is_grid_position(const Value* value) {
+  auto* sum = dyn_cast<llvm::BinaryOperator>(value);
+  if (!sum || sum->getOpcode() != Instruction::Add) return false;
+  for (int swap = 0; swap < 2; ++swap) {
+    const Value* a = sum->getOperand(swap);
+    const Value* b = sum->getOperand(1 - swap);
+    if (is_axis_product(a) && is_call_of(*b, Intrinsic::thread_position_in_threadgroup) &&
+        axis_of_product(a)->getArgOperand(0) == cast<llvm::CallInst>(b)->getArgOperand(0))
+      return true;
+  }
+  return false;
+}
+
+bool depends_on_aligned_grid(const Value* value, int depth) {
+  if (depth == 0) return true;
+  if (is_axis_product(value)) return true;
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || isa<llvm::CallInst>(instruction)) return false;
+  return llvm::any_of(instruction->operands(), [&](const Value* operand) {
+    return depends_on_aligned_grid(operand, depth - 1);
+  });
+}
+
+}  // namespace
+
+ControlFlow::ControlFlow(llvm::Function& function)
+    : dominators(function), post_dominators(function), loops(dominators) {}
+
+Shapes::Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory& memory,
+               Assumption assumption)
+    : function_(function), flow_(flow), memory_(memory), assumption_(assumption) {
+  llvm::ReversePostOrderTraversal<llvm::Function*> reverse(&function);
+  order_.assign(reverse.begin(), reverse.end());
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (llvm::BasicBlock* block : order_) {
+      for (Instruction& instruction : *block) {
+        if (instruction.getType()->isVoidTy()) continue;
+        Shape& known = shapes_[&instruction];
+        if (known.kind == Shape::varying) continue;
+        Shape next = evaluate(instruction);
+        if (next.kind == Shape::unknown) continue;
+        if (known.kind != Shape::unknown) {
+          if (next.kind < known.kind || (next.kind == known.kind && next.stride != known.stride))
+            next = varying();
+          next.alignment = std::min(next.alignment, known.alignment);
+        }
+        Shape& place = shapes_[&instruction];
+        if (next == place) continue;
+        place = next;
+        changed = true;
+        if (next.kind == Shape::varying && !because_.contains(&instruction)) {
+          for (const Value* operand : instruction.operands()) {
+            if (of(operand).kind != Shape::varying) continue;
+            because_[&instruction] = "of " + describe(*operand);
+            break;
+          }
+        }
+      }
+    }
+    changed |= propagate_control();
+  }
+}
+
+Shape Shapes::of(const Value* value) const {
+  if (auto* number = dyn_cast<llvm::ConstantInt>(value)) {
+    if (number->getBitWidth() <= 64) return uniform(alignment_of(number->getZExtValue()));
+    return uniform();
+  }
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction) return uniform();
+  auto found = shapes_.find(instruction);
+  return found == shapes_.end() ? Shape{} : found->second;
+}
+
+Shape Shapes::evaluate(const Instruction& instruction) {
+  if (auto* phi = dyn_cast<llvm::PHINode>(&instruction)) return evaluate_phi(*phi);
+  if (auto* call = dyn_cast<llvm::CallInst>(&instruction)) return evaluate_call(*call);
+
+  bool all_uniform = true;
+  for (const Value* operand : instruction.operands()) {
+    if (isa<llvm::BasicBlock>(operand)) continue;
+    Shape shape = of(operand);
+    if (shape.kind == Shape::unknown) return {};
+    if (shape.kind != Shape::uniform) all_uniform = false;
+  }
+
+  unsigned opcode = instruction.getOpcode();
+  switch (opcode) {
+    case Instruction::Alloca:
+      return linear(static_cast<int64_t>(
+          memory_.blocks.find(cast<llvm::AllocaInst>(&instruction))->second.stride()));
+    case Instruction::Load:
+      if (!all_uniform) because_.try_emplace(&instruction, "its address differs between lanes");
+      return all_uniform ? uniform() : varying();
+    case Instruction::AtomicRMW:
+    case Instruction::AtomicCmpXchg:
+      because_.try_emplace(&instruction, "lanes take turns");
+      return varying();
+    case Instruction::ExtractValue:
+      return varying();
+    case Instruction::GetElementPtr: {
+      auto& gep = cast<llvm::GEPOperator>(instruction);
+      const llvm::DataLayout& layout = function_.getParent()->getDataLayout();
+      llvm::MapVector<Value*, llvm::APInt> variable;
+      llvm::APInt constant(64, 0);
+      if (!gep.collectOffset(layout, 64, variable, constant)) return varying();
+      Shape base = of(gep.getPointerOperand());
+      if (base.kind == Shape::varying) return varying();
+      int64_t stride = base.stride;
+      int64_t scale_all = memory_.interleaved(&instruction) ? simdgroup_width : 1;
+      for (auto& [index, scale] : variable) {
+        Shape shape = of(index);
+        if (shape.kind == Shape::varying) return varying();
+        if (scale.getSignificantBits() > 32) return varying();
+        stride += shape.stride * scale.getSExtValue() * scale_all;
+      }
+      return linear(stride);
+    }
+    case Instruction::BitCast:
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr:
+    case Instruction::AddrSpaceCast:
+    case Instruction::Freeze:
+    case Instruction::Trunc: {
+      Shape shape = operand(instruction, 0);
+      bool keeps = instruction.getType()->isIntOrPtrTy() &&
+                   instruction.getOperand(0)->getType()->isIntOrPtrTy();
+      if (shape.kind == Shape::linear && !keeps) return varying();
+      // A predicate or a byte would wrap at once.
+      if (shape.kind == Shape::linear && instruction.getType()->isIntegerTy() &&
+          instruction.getType()->getIntegerBitWidth() < 16)
+        return varying();
+      return shape;
+    }
+    case Instruction::SExt:
+    case Instruction::ZExt:
+      return evaluate_extension(cast<llvm::CastInst>(instruction));
+    case Instruction::Select: {
+      if (all_uniform) return join(operand(instruction, 1), operand(instruction, 2));
+      if (operand(instruction, 0).kind != Shape::uniform) return varying();
+      return join(operand(instruction, 1), operand(instruction, 2));
+    }
+    default:
+      break;
+  }
+
+  if (instruction.getType()->isIntegerTy() && isa<llvm::BinaryOperator>(instruction)) {
+    Shape a = operand(instruction, 0), b = operand(instruction, 1);
+    if (a.kind == Shape::varying || b.kind == Shape::varying) return varying();
+    auto* constant = dyn_cast<llvm::ConstantInt>(instruction.getOperand(1));
+    bool narrow = instruction.getType()->getIntegerBitWidth() <= 64;
+    uint64_t number = constant && narrow ? constant->getZExtValue() : 0;
+    uint64_t both = std::min(a.alignment, b.alignment);
+    // Whether adding the lanes' part to the base never carries past the base's zeros.
+    bool carries = a.kind == Shape::linear &&
+                   (a.stride < 0 || a.stride * last_lane >= static_cast<int64_t>(a.alignment));
+    auto note_alignment = [&] {
+      if (depends_on_aligned_grid(instruction.getOperand(0), 8)) needs_aligned_grid_ = true;
+    };
+    switch (opcode) {
+      case Instruction::Add:
+        return linear(a.stride + b.stride, is_axis_product(&instruction) ? simdgroup_width : both);
+      case Instruction::Sub:
+        return linear(a.stride - b.stride, both);
+      case Instruction::Or:
+        if (cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint())
+          return linear(a.stride + b.stride, both);
+        break;
+      case Instruction::Mul: {
+        uint64_t product = saturating_multiply(a.alignment, b.alignment);
+        if (is_axis_product(&instruction) && assumption_ == Assumption::converged)
+          return uniform(simdgroup_width);
+        if (all_uniform) return uniform(product);
+        if (!constant || !narrow || constant->getValue().getSignificantBits() > 24) break;
+        return linear(a.stride * constant->getSExtValue(), product);
+      }
+      case Instruction::Shl:
+        if (!constant || !narrow || number > 24) break;
+        return linear(a.stride << number, saturating_multiply(a.alignment, uint64_t{1} << number));
+      case Instruction::LShr:
+      case Instruction::AShr:
+        if (a.kind == Shape::linear && constant && narrow && number < 63 && !carries &&
+            a.stride * last_lane < (int64_t{1} << number)) {
+          note_alignment();
+          return uniform();
+        }
+        break;
+      case Instruction::And:
+        if (a.kind == Shape::linear && constant && narrow && !carries) {
+          int64_t span = a.stride * last_lane;
+          uint64_t low =
+              static_cast<uint64_t>(llvm::PowerOf2Ceil(static_cast<uint64_t>(span) + 1)) - 1;
+          if ((number & low) == low) {
+            note_alignment();
+            return linear(a.stride, a.alignment);
+          }
+          if ((number & low) == 0) {
+            note_alignment();
+            return uniform(a.alignment);
+          }
+        }
+        if (all_uniform) return uniform(std::max(a.alignment, b.alignment));
+        break;
+      default:
+        break;
+    }
+  }
+  return all_uniform ? uniform() : varying();
+}
+
+Shape Shapes::evaluate_call(const llvm::CallInst& call) {
+  std::optional<Intrinsic> intrinsic = kernel_intrinsic(call);
+  if (intrinsic) {
+    switch (*intrinsic) {
+      case Intrinsic::thread_index_in_simdgroup:
+        return linear(1, most_alignment);
+      case Intrinsic::thread_position_in_threadgroup:
+        if (assumption_ == Assumption::any) {
+          because_.try_emplace(&call, "it is a thread's position");
+          return varying();
+        }
+        return cast<llvm::ConstantInt>(call.getArgOperand(0))->isZero() ? linear(1, simdgroup_width)
+                                                                        : uniform();
+      case Intrinsic::ballot:
+        return uniform();
+      default:
+        break;
+    }
+    if (behaviour_of(*intrinsic) == Behaviour::cross_lane) {
+      llvm::StringRef name = call.getCalledFunction()->getName();
+      if (name.starts_with("__hf_reduce_")) return uniform();
+      because_.try_emplace(&call, "lanes get different values");
+      return varying();
+    }
+    return uniform();
+  }
+  for (const Value* argument : call.args()) {
+    Shape shape = of(argument);
+    if (shape.kind == Shape::unknown) return {};
+    if (shape.kind != Shape::uniform) return varying();
+  }
+  return uniform();
+}
+
+Shape Shapes::evaluate_phi(const llvm::PHINode& phi) {
+  Shape result;
+  const llvm::BasicBlock* block = phi.getParent();
+  bool same = phi.hasConstantValue() != nullptr;
+  if (!same && joins_.contains(block)) {
+    because_.try_emplace(&phi, "lanes come here by different ways");
+    return varying();
+  }
+  for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
+    const Value* incoming = phi.getIncomingValue(i);
+    if (incoming == &phi || isa<llvm::UndefValue>(incoming)) continue;
+    if (auto* defined = dyn_cast<Instruction>(incoming)) {
+      for (const llvm::Loop* loop = flow_.loops.getLoopFor(defined->getParent()); loop;
+           loop = loop->getParentLoop()) {
+        if (!loop->contains(block) && varying_loops_.contains(loop)) {
+          because_.try_emplace(&phi, "lanes leave the loop in different iterations");
+          return varying();
+        }
+      }
+    }
+    result = join(result, of(incoming));
+  }
+  // Only poison comes in: any shape does.
+  if (result.kind == Shape::unknown &&
+      llvm::all_of(phi.incoming_values(),
+                   [&](const llvm::Use& use) { return isa<llvm::UndefValue>(use) || use == &phi; }))
+    return uniform();
+  return result;
+}
+
+bool Shapes::distributes(const llvm::CastInst& extension, const Value* operand) {
+  auto* sum = dyn_cast<llvm::BinaryOperator>(operand);
+  if (!sum) return false;
+  bool is_signed = isa<llvm::SExtInst>(extension) || extension.hasNonNeg();
+  bool is_unsigned = isa<llvm::ZExtInst>(extension);
+  switch (sum->getOpcode()) {
+    case Instruction::Add:
+    case Instruction::Mul:
+      break;
+    case Instruction::Sub:
+      is_unsigned = false;
+      break;
+    default:
+      return false;
+  }
+  return (is_signed && sum->hasNoSignedWrap()) ||
+         (is_unsigned && !extension.hasNonNeg() && sum->hasNoUnsignedWrap());
+}
+
+Shape Shapes::extended(const llvm::CastInst& extension, const Value* value, int depth) {
+  Shape shape = of(value);
+  if (shape.kind != Shape::linear) return shape;
+  unsigned width = value->getType()->getIntegerBitWidth();
+  if (width < 16) return varying();
+  if (is_small(value)) return shape;
+  if (depth < 6 && distributes(extension, value)) {
+    auto* sum = cast<llvm::BinaryOperator>(value);
+    // A product only with a constant: the other side's stride must stay one.
+    if (sum->getOpcode() == Instruction::Mul && !isa<llvm::ConstantInt>(sum->getOperand(1)))
+      return varying();
+    Shape a = extended(extension, sum->getOperand(0), depth + 1);
+    Shape b = extended(extension, sum->getOperand(1), depth + 1);
+    if (a.kind != Shape::varying && b.kind != Shape::varying) return shape;
+  }
+  return varying();
+}
+
+Shape Shapes::evaluate_extension(const llvm::CastInst& extension) {
+  Shape shape = operand(extension, 0);
+  if (shape.kind != Shape::linear) return shape;
+  unsigned width = extension.getOperand(0)->getType()->getIntegerBitWidth();
+  if (width < 64 && std::abs(shape.stride) * last_lane >= (int64_t{1} << (width - 1)))
+    return varying();
+  Shape proven = extended(extension, extension.getOperand(0), 0);
+  if (proven.kind != Shape::varying) {
+    guarded_.erase(&extension);
+    return proven;
+  }
+  if (assumption_ == Assumption::any || width < 16) {
+    because_.try_emplace(&extension, "it may wrap around between lanes");
+    return varying();
+  }
+  guarded_.insert(&extension);
+  return shape;
+}
+
+bool Shapes::is_small(const Value* value) const {
+  unsigned width = value->getType()->getIntegerBitWidth();
+  return width <= 64 && upper_bound(value, 0) < (uint64_t{1} << (width - 1));
+}
+
+uint64_t Shapes::upper_bound(const Value* value, int depth) const {
+  unsigned width = value->getType()->getIntegerBitWidth();
+  if (width > 64) return UINT64_MAX;
+  uint64_t most = width == 64 ? UINT64_MAX : (uint64_t{1} << width) - 1;
+  if (auto* number = dyn_cast<llvm::ConstantInt>(value)) return number->getZExtValue();
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || depth > 8) return most;
+  auto bound = [&](unsigned i) { return upper_bound(instruction->getOperand(i), depth + 1); };
+  auto limit = [&](uint64_t bits) { return bits > most ? most : bits; };
+  if (assumption_ == Assumption::converged && is_grid_position(value)) return INT32_MAX;
+  switch (instruction->getOpcode()) {
+    case Instruction::Add:
+      return limit(llvm::SaturatingAdd(bound(0), bound(1)));
+    case Instruction::Mul:
+      return limit(saturating_multiply(bound(0), bound(1)));
+    case Instruction::And:
+      return std::min(bound(0), bound(1));
+    case Instruction::Or:
+    case Instruction::Xor: {
+      uint64_t larger = std::max(bound(0), bound(1));
+      return larger > UINT32_MAX ? most : limit(llvm::PowerOf2Ceil(larger + 1) - 1);
+    }
+    case Instruction::ZExt:
+      return bound(0);
+    case Instruction::Trunc:
+      return limit(bound(0));
+    case Instruction::Freeze:
+      return bound(0);
+    case Instruction::Select:
+      return std::max(bound(1), bound(2));
+    case Instruction::LShr:
+      if (auto* by = dyn_cast<llvm::ConstantInt>(instruction->getOperand(1));
+          by && by->getValue().ult(width))
+        return bound(0) >> by->getZExtValue();
+      return bound(0);
+    case Instruction::Shl:
+      if (auto* by = dyn_cast<llvm::ConstantInt>(instruction->getOperand(1));
+          by && by->getValue().ult(width))
+        return limit(saturating_multiply(bound(0), uint64_t{1} << by->getZExtValue()));
+      return most;
+    case Instruction::UDiv:
+      return bound(0);
+    case Instruction::URem:
+      if (auto* by = dyn_cast<llvm::ConstantInt>(instruction->getOperand(1)); by && !by->isZero())
+        return std::min(bound(0), by->getZExtValue() - 1);
+      return bound(0);
+    case Instruction::Call:
+      if (auto intrinsic = kernel_intrinsic(*instruction)) {
+        switch (*intrinsic) {
+          case Intrinsic::thread_index_in_simdgroup:
+          case Intrinsic::simdgroup_index_in_threadgroup:
+            return 31;
+          case Intrinsic::thread_position_in_threadgroup:
+            return 1023;
+          case Intrinsic::simdgroups_per_threadgroup:
+            return 32;
+          case Intrinsic::threads_per_threadgroup:
+          case Intrinsic::dispatch_threads_per_threadgroup:
+            return 1024;
+          default:
+            return most;
+        }
+      }
+      return most;
+    default:
+      return most;
+  }
+}
+
+bool Shapes::propagate_control() {
+  size_t before = joins_.size() + varying_loops_.size() + varying_branches_.size();
+  for (llvm::BasicBlock& block : function_) {
+    auto* branch = dyn_cast<llvm::BranchInst>(block.getTerminator());
+    if (!branch || !branch->isConditional() || varying_branches_.contains(&block)) continue;
+    if (of(branch->getCondition()).kind != Shape::varying) continue;
+    varying_branches_.insert(&block);
+    llvm::SmallVector<const llvm::BasicBlock*, 2> starts(llvm::succ_begin(&block),
+                                                         llvm::succ_end(&block));
+    part_to(starts, flow_.loops.getLoopFor(&block));
+  }
+  return joins_.size() + varying_loops_.size() + varying_branches_.size() != before;
+}
+
+// Lanes part where `starts` begin: at the end of a block, or when they leave a loop one after the
+// other. Follows them within one iteration of the loops around, `inside` the innermost.
+void Shapes::part_to(llvm::ArrayRef<const llvm::BasicBlock*> starts, const llvm::Loop* inside) {
+  Labels labels = mark_joins(starts);
+  for (const llvm::Loop* loop = inside; loop; loop = loop->getParentLoop()) {
+    if (varying_loops_.contains(loop) || !parts_in(*loop, starts, labels)) continue;
+    varying_loops_.insert(loop);
+    llvm::SmallVector<llvm::BasicBlock*, 8> exits;
+    loop->getUniqueExitBlocks(exits);
+    llvm::SmallVector<const llvm::BasicBlock*, 8> exit_starts(exits.begin(), exits.end());
+    part_to(exit_starts, loop->getParentLoop());
+  }
+}
+
+// Whether lanes can be in different places when an iteration ends, some of them outside.
+bool Shapes::parts_in(const llvm::Loop& loop, llvm::ArrayRef<const llvm::BasicBlock*> starts,
+                      const Labels& labels) const {
+  const llvm::BasicBlock* first = nullptr;
+  bool differ = false, leaves = false;
+  auto end = [&](const llvm::BasicBlock* target, const llvm::BasicBlock* label) {
+    if (loop.contains(target) && target != loop.getHeader()) return;
+    leaves |= !loop.contains(target);
+    differ |= first && first != label;
+    first = label;
+  };
+  for (const llvm::BasicBlock* start : starts) end(start, start);
+  for (const llvm::BasicBlock* block : loop.blocks()) {
+    auto label = labels.find(block);
+    if (label == labels.end()) continue;
+    for (const llvm::BasicBlock* next : llvm::successors(block)) end(next, label->second);
+  }
+  return differ && leaves;
+}
+
+// Each block's label is the last block that all ways to it have in common: a start, or a join,
+// where two of the starts arrive by ways that have no block in common.
+Shapes::Labels Shapes::mark_joins(llvm::ArrayRef<const llvm::BasicBlock*> starts) {
+  Labels labels;
+  for (const llvm::BasicBlock* start : starts) {
+    if (!labels.try_emplace(start, start).second) joins_.insert(start);
+  }
+  llvm::DenseSet<const llvm::BasicBlock*> done;
+  for (const llvm::BasicBlock* block : order_) {
+    done.insert(block);
+    auto found = labels.find(block);
+    if (found == labels.end()) continue;
+    const llvm::BasicBlock* own = found->second;
+    for (const llvm::BasicBlock* next : llvm::successors(block)) {
+      if (done.contains(next)) continue;  // a back edge
+      auto [place, fresh] = labels.try_emplace(next, own);
+      if (fresh || place->second == own) continue;
+      place->second = next;
+      joins_.insert(next);
+    }
+  }
+  return labels;
+}
+
+std::string describe(const Value& value) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (auto* instruction = dyn_cast<Instruction>(&value)) {
+    if (const llvm::DebugLoc& place = instruction->getDebugLoc())
+      stream << place.getLine() << ':' << place.getCol() << ' ';
+    if (kernel_intrinsic(*instruction)) {
+      llvm::StringRef name = cast<llvm::CallInst>(instruction)->getCalledFunction()->getName();
+      stream << name.drop_front(llvm::StringRef(msl::intrinsic_prefix).size());
+      return text;
+    }
+    if (instruction->hasName()) {
+      stream << instruction->getOpcodeName() << ' ' << instruction->getName();
+      return text;
+    }
+  }
+  std::string body;
+  llvm::raw_string_ostream body_stream(body);
+  value.print(body_stream);
+  stream << llvm::StringRef(body).trim();
+  return text;
+}
+
+std::vector<std::string> Shapes::reasons() const {
+  std::vector<std::string> result;
+  for (const Instruction& instruction : llvm::instructions(function_)) {
+    auto found = because_.find(&instruction);
+    if (found == because_.end() || of(&instruction).kind != Shape::varying) continue;
+    result.push_back(describe(instruction) + " varies because " + found->second);
+  }
+  return result;
+}
+
+}  // namespace holdfast::jit

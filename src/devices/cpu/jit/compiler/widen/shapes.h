@@ -1,0 +1,110 @@
+// How values differ between the lanes of a simdgroup.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/IR/Dominators.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::jit {
+
+struct PrivateMemory;
+
+// What is known about the control flow of the normal form.
+struct ControlFlow {
+  explicit ControlFlow(llvm::Function& function);
+  llvm::DominatorTree dominators;
+  llvm::PostDominatorTree post_dominators;
+  llvm::LoopInfo loops;
+};
+
+struct Shape {
+  // `linear`: lane i holds base + i * stride, modulo the width of the type. For all 32 lanes: the
+  // base is what the formula gives for lane 0, also where lane 0 is off.
+  enum Kind : uint8_t { unknown, uniform, linear, varying };
+  Kind kind = unknown;
+  int64_t stride = 0;
+  // The largest known power of two that divides the value of lane 0, up to 4096 (uniform, linear).
+  uint32_t alignment = 1;
+
+  bool is_scalar() const { return kind != varying; }
+  bool operator==(const Shape&) const = default;
+};
+
+// What may be taken for granted about the lanes.
+//   converged  all 32 threads exist; thread_position_in_threadgroup.x is a multiple of 32 plus the
+//              lane, y and z are the same in all lanes; a dispatch has less than 2^31 threads along
+//              each axis
+//   any        nothing: positions vary
+enum class Assumption : uint8_t { converged, any };
+
+class Shapes {
+ public:
+  Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory& memory,
+         Assumption assumption);
+
+  Shape of(const llvm::Value* value) const;
+  // Whether lanes may part at the end of this block.
+  bool branch_varies(const llvm::BasicBlock* block) const {
+    return varying_branches_.contains(block);
+  }
+  // Whether lanes may leave the loop in different iterations.
+  bool loop_varies(const llvm::Loop* loop) const { return varying_loops_.contains(loop); }
+
+  // Extensions of a linear value that are linear only if no lane wraps around: the converged
+  // version looks at run time. (Assumption::any: they vary.)
+  const llvm::DenseSet<const llvm::Instruction*>& guarded() const { return guarded_; }
+  // Whether thread_position_in_grid.x (group * size + position) was taken to be a multiple of 32 in
+  // lane 0: a condition of the converged version.
+  bool needs_aligned_grid() const { return needs_aligned_grid_; }
+
+  // Whether `extension` (sext or zext of a linear value) is the sum of the extended operands of its
+  // operand, because that sum cannot wrap.
+  static bool distributes(const llvm::CastInst& extension, const llvm::Value* operand);
+  // Whether every lane's value, and the base, is at least 0 and less than 2^(width-1), by bounds on
+  // its leaves alone: true also for lanes that are off.
+  bool is_small(const llvm::Value* value) const;
+
+  // In order of the function: "… varies because …".
+  std::vector<std::string> reasons() const;
+
+ private:
+  Shape evaluate(const llvm::Instruction& instruction);
+  Shape evaluate_call(const llvm::CallInst& call);
+  Shape evaluate_phi(const llvm::PHINode& phi);
+  Shape evaluate_extension(const llvm::CastInst& extension);
+  Shape extended(const llvm::CastInst& extension, const llvm::Value* operand, int depth);
+  Shape operand(const llvm::Instruction& instruction, unsigned i) const {
+    return of(instruction.getOperand(i));
+  }
+  uint64_t upper_bound(const llvm::Value* value, int depth) const;
+  bool propagate_control();
+  using Labels = llvm::DenseMap<const llvm::BasicBlock*, const llvm::BasicBlock*>;
+  void part_to(llvm::ArrayRef<const llvm::BasicBlock*> starts, const llvm::Loop* inside);
+  bool parts_in(const llvm::Loop& loop, llvm::ArrayRef<const llvm::BasicBlock*> starts,
+                const Labels& labels) const;
+  Labels mark_joins(llvm::ArrayRef<const llvm::BasicBlock*> starts);
+
+  llvm::Function& function_;
+  ControlFlow& flow_;
+  const PrivateMemory& memory_;
+  Assumption assumption_;
+  std::vector<llvm::BasicBlock*> order_;
+  llvm::DenseMap<const llvm::Value*, Shape> shapes_;
+  llvm::DenseSet<const llvm::BasicBlock*> varying_branches_;
+  llvm::DenseSet<const llvm::BasicBlock*> joins_;  // reached by lanes that parted before
+  llvm::DenseSet<const llvm::Loop*> varying_loops_;
+  llvm::DenseSet<const llvm::Instruction*> guarded_;
+  llvm::DenseMap<const llvm::Value*, std::string> because_;
+  bool needs_aligned_grid_ = false;
+};
+
+// A short description of a value for people: its source line where known, else its IR.
+std::string describe(const llvm::Value& value);
+
+}  // namespace holdfast::jit

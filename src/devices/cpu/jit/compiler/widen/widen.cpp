@@ -1,0 +1,116 @@
+#include "devices/cpu/jit/compiler/widen/widen.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include "devices/cpu/jit/compiler/widen/emitter.h"
+#include "devices/cpu/jit/compiler/widen/expand_math.h"
+#include "devices/cpu/jit/compiler/widen/normal_form.h"
+#include "devices/cpu/jit/compiler/widen/regions.h"
+
+namespace holdfast::jit {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+
+// Each block begins with the extensions that the converged version has to look at: there it can
+// leave.
+void split_at_guards(const Shapes& shapes, llvm::Function& function) {
+  std::vector<BasicBlock*> blocks;
+  for (BasicBlock& block : function) blocks.push_back(&block);
+  for (BasicBlock* block : blocks) {
+    llvm::SmallVector<Instruction*, 8> guards;
+    for (Instruction& instruction : *block) {
+      if (shapes.guarded().contains(&instruction)) guards.push_back(&instruction);
+    }
+    BasicBlock* rest = block;
+    Instruction* previous = nullptr;
+    for (Instruction* guard : guards) {
+      auto* operand = llvm::dyn_cast<Instruction>(guard->getOperand(0));
+      // Together with the one before, if it can stand there.
+      if (previous && (!operand || operand->getParent() != rest)) {
+        guard->moveAfter(previous);
+      } else {
+        rest = rest->splitBasicBlock(guard, block->getName());
+      }
+      previous = guard;
+    }
+  }
+}
+
+// Loops that may run for ever, or for very long because there are loops inside.
+llvm::DenseSet<const BasicBlock*> find_polled(llvm::Function& function, ControlFlow& flow) {
+  llvm::TargetLibraryInfoImpl library(llvm::Triple(function.getParent()->getTargetTriple()));
+  llvm::TargetLibraryInfo info(library);
+  llvm::AssumptionCache assumptions(function);
+  llvm::ScalarEvolution evolution(function, info, assumptions, flow.dominators, flow.loops);
+  llvm::DenseSet<const BasicBlock*> result;
+  for (llvm::Loop* loop : flow.loops.getLoopsInPreorder()) {
+    constexpr unsigned few = 4096;
+    unsigned most = evolution.getSmallConstantMaxTripCount(loop);
+    bool is_short = most != 0 && most <= few;
+    bool is_bounded = loop->isInnermost() && evolution.hasLoopInvariantBackedgeTakenCount(loop);
+    if (!is_short && !is_bounded) result.insert(loop->getHeader());
+  }
+  return result;
+}
+
+llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& result) {
+  {
+    ControlFlow flow(normal);
+    PrivateMemory memory(normal);
+    split_at_guards(Shapes(normal, flow, memory, Assumption::converged), normal);
+  }
+  ControlFlow flow(normal);
+  PrivateMemory memory(normal);
+  Shapes converged(normal, flow, memory, Assumption::converged);
+  Shapes masked(normal, flow, memory, Assumption::any);
+  Linearisation linearisation(normal, flow, masked);
+  llvm::DenseSet<const BasicBlock*> polled = find_polled(normal, flow);
+  GroupFunction group =
+      Emitter(normal, flow, memory, converged, masked, linearisation, polled, set, result).run();
+  cut_at_barriers(group);
+  result.frame_bytes = static_cast<uint32_t>(group.frame_bytes);
+  for (std::string& reason : converged.reasons()) result.remarks.push_back(std::move(reason));
+  return group.function;
+}
+
+}  // namespace
+
+WidenResult widen(llvm::Function& scalar, InstructionSet set) {
+  WidenResult result;
+  llvm::ValueToValueMapTy copies;
+  llvm::Function* normal = llvm::CloneFunction(&scalar, copies);
+  normal->setName(scalar.getName() + ".normal");
+  normal->setLinkage(llvm::GlobalValue::InternalLinkage);
+  result.declined = make_normal_form(*normal);
+  if (result.declined.empty()) {
+    try {
+      result.group = emit(*normal, set, result);
+      for (llvm::Function& function : *scalar.getParent()) {
+        if (function.getName().starts_with(result.group->getName())) expand_math(function, set);
+      }
+    } catch (const Declined& declined) {
+      result.declined = declined.reason;
+      llvm::SmallVector<llvm::Function*, 2> partial;
+      for (llvm::Function& function : *scalar.getParent()) {
+        if (function.getName() == (scalar.getName() + ".group").str() ||
+            function.getName() == "holdfast.barrier")
+          partial.push_back(&function);
+      }
+      for (llvm::Function* function : partial) function->dropAllReferences();
+      for (llvm::Function* function : partial) function->eraseFromParent();
+    }
+  }
+  normal->eraseFromParent();
+  return result;
+}
+
+}  // namespace holdfast::jit

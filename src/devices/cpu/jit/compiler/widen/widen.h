@@ -1,0 +1,46 @@
+// The widening compiler: a scalar kernel (one function = one thread, msl/scalar_ir.h) becomes
+// `void <entry>.group(GroupContext*)` (kernel_abi.h), which runs one threadgroup, 32 lanes of a
+// simdgroup at a time as vectors.
+//
+// How the parts fit together:
+//   normal_form   the scalar function in the shape that the rest expects
+//   shapes        which values are the same in all lanes, which rise with the lane, which vary
+//   linearise     the order in which blocks run when lanes part, and what may wait meanwhile
+//   emitter       writes the body twice, block by block, with one set of variables:
+//                   converged  all 32 lanes are on and in one place, thread positions rise with the
+//                              lane: branches are jumps, no masks. Leaves for the other version
+//                              where lanes part;
+//                   masked     any lanes, any positions: both sides of a branch, under masks. Goes
+//                              back as soon as all lanes are in one place again
+//   regions       barriers: each simdgroup runs up to its next barrier, then the next simdgroup
+// Results are bit-equal to the reference lowering.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "devices/cpu/jit/compiler.h"
+
+namespace llvm {
+class Function;
+}
+
+namespace holdfast::jit {
+
+struct WidenResult {
+  llvm::Function* group = nullptr;
+  uint32_t frame_bytes = 0;        // per simdgroup, a multiple of 128
+  uint32_t threadgroup_bytes = 0;  // of threadgroup variables
+  std::string declined;            // why not, in one line; then `group` is null
+  // What a kernel's author tunes with: which values vary and why, which accesses are gathers and
+  // why. With source lines where the IR has them.
+  std::vector<std::string> remarks;
+};
+
+// `scalar` has been through define_arithmetic (reference.h) and expand_math, like every kernel
+// before it is lowered. Leaves it as it was; the new function is in the same module. The scalar
+// function and its threadgroup variables are dead then: whoever emits the object erases them.
+WidenResult widen(llvm::Function& scalar, InstructionSet set);
+
+}  // namespace holdfast::jit

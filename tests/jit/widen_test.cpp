@@ -1,0 +1,296 @@
+// The widening compiler against the reference lowering, on kernels as people write them.
+#include <doctest/doctest.h>
+
+#include "jit/widen_testing.h"
+
+namespace {
+
+using namespace holdfast::jit;
+using testing::Buffer;
+using testing::check_widened;
+using testing::Dispatch;
+
+// Whole groups, partial groups, partial simdgroups, rows that are no multiple of a simdgroup.
+const std::vector<Dispatch> shapes = {
+    {{1024, 1, 1}, {256, 1, 1}}, {{1000, 1, 1}, {256, 1, 1}}, {{1, 1, 1}, {1, 1, 1}},
+    {{77, 1, 1}, {77, 1, 1}},    {{64, 8, 1}, {32, 4, 1}},    {{24, 12, 2}, {8, 8, 1}},
+    {{50, 3, 2}, {40, 2, 2}},
+};
+
+// One row: where two threads of a grid would write to one place.
+const std::vector<Dispatch> rows(shapes.begin(), shapes.begin() + 4);
+
+}  // namespace
+
+TEST_CASE("widen: saxpy") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]]) {
+  y[gid] = 2.5f * x[gid] + y[gid];
+})",
+                {Buffer::floats(1024, 1), Buffer::floats(1024, 2)}, rows);
+}
+
+TEST_CASE("widen: positions of all kinds") {
+  check_widened(R"(
+kernel void k(device uint* out [[buffer(0)]], uint3 p [[thread_position_in_grid]],
+              uint3 size [[threads_per_grid]], uint3 t [[thread_position_in_threadgroup]],
+              uint3 g [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+              uint simd [[simdgroup_index_in_threadgroup]],
+              uint index [[thread_index_in_threadgroup]], uint3 full [[threads_per_threadgroup]]) {
+  device uint* to = out + 12 * (p.x + size.x * (p.y + size.y * p.z));
+  to[0] = p.x; to[1] = p.y; to[2] = p.z; to[3] = t.x; to[4] = t.y; to[5] = t.z;
+  to[6] = g.x; to[7] = lane; to[8] = simd; to[9] = index; to[10] = full.x;
+  to[11] = index / 32 * 1000 + index % 32 + t.x / 32 + p.x / 32 * 3 + p.x % 32;
+})",
+                {Buffer::zeros(12 * 4 * 1024)}, shapes);
+}
+
+TEST_CASE("widen: branches, loops and early returns") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              device const uint* n [[buffer(2)]], uint gid [[thread_position_in_grid]]) {
+  if (gid >= 900) return;
+  float a = x[gid];
+  float sum = 0;
+  for (uint i = 0; i < n[gid]; ++i) {
+    if (a < 0) { a = -a * 0.5f; if (i > 20) break; else continue; }
+    if (i % 3 == 0) sum += a; else sum -= a * 0.25f;
+    a = a * 1.5f - 1.0f;
+    if (sum > 100) { y[gid] = sum; return; }
+  }
+  y[gid] = sum;
+  if (gid & 1) y[gid] += 1; else if (gid % 5 == 2) y[gid] *= 2;
+})",
+                {Buffer::floats(1024, 1), Buffer::zeros(4096), Buffer::integers(1024, 3, 40)},
+                shapes);
+}
+
+TEST_CASE("widen: strided loop over a row, with a remainder") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint tid [[thread_position_in_threadgroup]], uint3 size [[threads_per_threadgroup]],
+              uint3 g [[threadgroup_position_in_grid]], uint gid [[thread_position_in_grid]]) {
+  float sum = 0;
+  for (uint i = tid; i < 333; i += size.x) sum += x[g.x * 333 + i];
+  y[gid] = sum;
+})",
+                {Buffer::floats(1024 * 333, 1), Buffer::zeros(4096)}, shapes);
+}
+
+TEST_CASE("widen: private arrays") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              device const uint* n [[buffer(2)]], uint gid [[thread_position_in_grid]]) {
+  float a[24];
+  for (uint i = 0; i < 24; ++i) a[i] = x[gid] * float(i);
+  a[n[gid] % 24] = 7;
+  for (uint i = 0; i < n[gid]; ++i) a[(i * 7) % 24] += a[(i * 5 + gid) % 24];
+  struct { float f; uchar b[8]; } s;
+  s.f = a[n[gid] % 24];
+  for (uint i = 0; i < 8; ++i) s.b[i] = uchar(i * gid);
+  float r = s.f + s.b[gid % 8];
+  thread uchar* bytes = (thread uchar*)&s.f;
+  bytes[gid % 4] ^= 1;
+  y[gid] = r + s.f + a[3];
+})",
+                {Buffer::floats(1024, 1), Buffer::zeros(4096), Buffer::integers(1024, 3, 40)},
+                shapes);
+}
+
+TEST_CASE("widen: reductions, scans, shuffles, ballots") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              device const uint* n [[buffer(2)]], device uint* z [[buffer(3)]],
+              uint gid [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+  float a = x[gid];
+  uint u = n[gid];
+  float r = simd_sum(a) + simd_max(a) * 2 + simd_min(a) + simd_product(a);
+  r += simd_prefix_exclusive_sum(a) + simd_prefix_inclusive_sum(a) * 3;
+  uint v = simd_sum(u) + simd_prefix_exclusive_sum(u) * 3 + simd_prefix_inclusive_sum(u);
+  v ^= simd_shuffle(u, 3) + simd_shuffle(u, u & 31) * 5 + simd_shuffle_xor(u, 7);
+  v += simd_shuffle_up(u, 3) ^ simd_shuffle_down(u, 2) ^ simd_broadcast(u, 1);
+  v += simd_shuffle_down(u, u & 7) * 3 + simd_shuffle_xor(u, u & 15) * 11;
+  if (u % 3 == 0) {
+    r += simd_sum(a);
+    v += simd_shuffle(u, (lane + 1) & 31) + simd_prefix_inclusive_sum(u) + simd_max(u);
+    v ^= simd_shuffle_xor(u, 5);
+    r += simd_prefix_inclusive_sum(a);
+  }
+  if (simd_any(u % 7 == 1)) v += 1;
+  if (simd_all(u > 0)) v += 2;
+  y[gid] = r;
+  z[gid] = v;
+})",
+                {Buffer::floats(1024, 1), Buffer::zeros(4096), Buffer::integers(1024, 3, 100),
+                 Buffer::zeros(4096)},
+                shapes);
+}
+
+TEST_CASE("widen: barriers and threadgroup memory") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]], uint index [[thread_index_in_threadgroup]],
+              uint lane [[thread_index_in_simdgroup]],
+              uint simd [[simdgroup_index_in_threadgroup]],
+              uint simds [[simdgroups_per_threadgroup]], uint3 size [[threads_per_threadgroup]]) {
+  threadgroup float part[32];
+  threadgroup float all[1024];
+  float a = x[gid];
+  all[index] = a;
+  float s = simd_sum(a * a);
+  if (lane == 0) part[simd] = s;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (simd == 0) {
+    float v = lane < simds ? part[lane] : 0;
+    v = simd_sum(v);
+    if (lane == 0) part[0] = v;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  float total = part[0];
+  uint threads = size.x * size.y * size.z;
+  float b = 0;
+  for (uint i = 0; i < 4; ++i) {
+    b += all[(index + i * 37) % threads];
+    threadgroup_barrier(mem_flags::mem_none);
+    all[index] = b;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  y[gid] = a * rsqrt(total) + b;
+})",
+                {Buffer::floats(1024, 1), Buffer::zeros(4096)}, shapes);
+}
+
+TEST_CASE("widen: whole simdgroups return before a barrier") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]],
+              uint index [[thread_index_in_threadgroup]]) {
+  threadgroup float all[1024];
+  all[index] = x[gid];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (index >= 32) return;
+  float sum = 0;
+  for (uint i = 0; i < index % 3 + 1; ++i) sum += all[i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  all[index] = sum;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  y[gid] = all[index ^ 1];
+})",
+                {Buffer::floats(1024, 1), Buffer::zeros(4096)},
+                {{{1024, 1, 1}, {256, 1, 1}}, {{32, 1, 1}, {32, 1, 1}}});
+}
+
+TEST_CASE("widen: atomics") {
+  check_widened(
+      R"(
+kernel void k(device const uint* n [[buffer(0)]], device atomic_uint* counts [[buffer(1)]],
+              device atomic_float* sums [[buffer(2)]], device uint* old [[buffer(3)]],
+              uint gid [[thread_position_in_grid]], uint index [[thread_index_in_threadgroup]]) {
+  threadgroup atomic_uint local[16];
+  if (index < 16) atomic_store_explicit(&local[index], 0u, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  uint u = n[gid];
+  atomic_fetch_add_explicit(&local[u % 16], u, memory_order_relaxed);
+  atomic_fetch_add_explicit(&counts[16], 1u, memory_order_relaxed);
+  atomic_fetch_max_explicit(&counts[17], u, memory_order_relaxed);
+  if (u % 3 == 0) atomic_fetch_add_explicit(&sums[u % 4], 0.25f, memory_order_relaxed);
+  old[gid] = atomic_fetch_add_explicit(&counts[20 + u % 4], u, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (index < 16)
+    atomic_fetch_add_explicit(&counts[index], atomic_load_explicit(&local[index], memory_order_relaxed),
+                              memory_order_relaxed);
+  uint expected = 5;
+  atomic_compare_exchange_weak_explicit(&counts[30 + u % 2], &expected, u, memory_order_relaxed,
+                                        memory_order_relaxed);
+  old[gid] += expected;
+})",
+      {Buffer::integers(1024, 3, 100), Buffer::zeros(256), Buffer::zeros(64), Buffer::zeros(4096)},
+      shapes);
+}
+
+TEST_CASE("widen: integers of all widths, division and shifts") {
+  check_widened(R"(
+kernel void k(device const uint* n [[buffer(0)]], device const int* m [[buffer(1)]],
+              device uint* out [[buffer(2)]], device long* wide [[buffer(3)]],
+              device const uchar* bytes [[buffer(4)]], uint gid [[thread_position_in_grid]]) {
+  uint u = n[gid], v = n[(gid * 7 + 1) % 1024] % 5;
+  int a = m[gid], b = m[(gid + 1) % 1024] % 4;
+  uint r = u / v + u % v * 3 + (u << (v * 11)) + (u >> u);
+  r += uint(a / b) + uint(a % b) + uint(a >> (u & 63)) + uint(INT_MIN / b);
+  r += bytes[gid] * 3 + bytes[(u * 5) % 1024] + uint(char(bytes[gid * 3 % 1024]));
+  ushort s = ushort(u * 3), t = ushort(v);
+  r += ushort(s / t) + ushort(s % t) + popcount(u) + clz(u) + ctz(u);
+  out[gid] = r + mulhi(u, v + 77);
+  wide[gid] = long(a) * long(u) / long(b) + long(a) % long(v);
+})",
+                {Buffer::integers(1024, 3), Buffer::integers(1024, 4), Buffer::zeros(4096),
+                 Buffer::zeros(8192), Buffer::integers(256, 5)},
+                shapes);
+}
+
+TEST_CASE("widen: half and bfloat") {
+  check_widened(R"(
+kernel void k(device const half* h [[buffer(0)]], device const bfloat* b [[buffer(1)]],
+              device half* ho [[buffer(2)]], device bfloat* bo [[buffer(3)]],
+              device const float* x [[buffer(4)]], uint gid [[thread_position_in_grid]]) {
+  half a = h[gid];
+  bfloat c = b[gid];
+  for (uint i = 0; i < gid % 4; ++i) { a = a * a + half(x[gid]); c = c * c - bfloat(x[gid]); }
+  ho[gid] = a > half(0.5) ? a + half(1) : half(float(a) * x[gid]);
+  bo[gid] = c < bfloat(0.25f) ? c + bfloat(2) : bfloat(x[gid] * 1.7f);
+})",
+                {Buffer::integers(512, 3), Buffer::integers(512, 4), Buffer::zeros(2048),
+                 Buffer::zeros(2048), Buffer::floats(1024, 5)},
+                shapes);
+}
+
+TEST_CASE("widen: float functions, fma and rounding") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]]) {
+  float a = x[gid] * 100, b = x[(gid * 5) % 1024];
+  float r = fma(a, b, 0.1f) + floor(a) + ceil(b) * 2 + trunc(a * 3) + rint(a * 0.5f) + round(b * 4);
+  r += exp(b) + log(fabs(a) + 1) + sin(b) + tanh(b) + sqrt(fabs(a)) + rsqrt(fabs(b) + 1);
+  r += fmin(a, b) + fmax(a, b) * 2 + clamp(a, -1.0f, 1.0f) + pow(fabs(b), 1.5f) + float(int(a)) + float(uint(fabs(a)));
+  y[gid] = r;
+})",
+                {Buffer::floats(1024, 1), Buffer::zeros(4096)}, shapes);
+}
+
+TEST_CASE("widen: matrices of a simdgroup") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device const float* w [[buffer(1)]],
+              device float* y [[buffer(2)]], uint3 g [[threadgroup_position_in_grid]],
+              uint simd [[simdgroup_index_in_threadgroup]]) {
+  simdgroup_float8x8 a, b, c = make_filled_simdgroup_matrix<float, 8, 8>(0.5f);
+  for (uint i = 0; i < 4; ++i) {
+    simdgroup_load(a, x + i * 8, 32);
+    simdgroup_load(b, w + i * 8 * 8, 8);
+    simdgroup_multiply_accumulate(c, a, b, c);
+  }
+  simdgroup_store(c, y + (g.x * 8 + simd) * 64, 8);
+})",
+                {Buffer::floats(256, 1), Buffer::floats(256, 2), Buffer::zeros(64 * 64 * 4)},
+                {{{256, 1, 1}, {256, 1, 1}}, {{64, 1, 1}, {32, 1, 1}}});
+}
+
+TEST_CASE("widen: rows of vectors and packed bytes") {
+  check_widened(R"(
+kernel void k(device const uint4* q [[buffer(0)]], device const float4* x [[buffer(1)]],
+              device float* y [[buffer(2)]], device const uchar* p [[buffer(3)]],
+              uint gid [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+  uint4 w = q[gid];
+  float4 v = x[gid % 256];
+  float s = 0;
+  for (uint i = 0; i < 4; ++i) {
+    s += v[i] * float(w[i] & 15) - float((w[i] >> 12) & 15);
+    s += float(p[lane * 4 + i]) * 0.5f + float(p[gid * 2 + (i & 1)]);
+  }
+  s += float(((device const ushort*)p)[lane * 2 + 1]);
+  y[gid] = s + x[lane].y + ((device const float*)x)[lane * 3 + 1];
+})",
+                {Buffer::integers(4096, 3), Buffer::floats(1024, 4), Buffer::zeros(4096),
+                 Buffer::integers(1024, 7)},
+                shapes);
+}
