@@ -74,7 +74,6 @@ def main():
 
     fit("exp", exp_rest, -half_ln2, half_ln2, 4, lambda r: r**2 / mpmath.exp(r))
     fit("exp_fast", exp_rest, -half_ln2, half_ln2, 3, lambda r: r**2 / mpmath.exp(r))
-    fit("expm1", exp_rest, -half_ln2, half_ln2, 5, lambda r: r**2 / mpmath.expm1(r))
     fit("exp2", lambda r: mpmath.expm1(r * ln2) / r, -0.501, 0.501, 5, lambda r: r / mpmath.power(2, r))
     half_log = float(mpmath.log10(2) / 2) * 1.002
     fit("exp10", lambda r: mpmath.expm1(r * mpmath.log(10)) / r, -half_log, half_log, 5, lambda r: r / mpmath.power(10, r))

@@ -120,12 +120,5 @@ HF_INLINE void atomic_thread_fence(mem_flags, memory_order order,
 
 }  // namespace metal
 
-using metal::atomic_bool;
-using metal::atomic_float;
-using metal::atomic_int;
-using metal::atomic_long;
-using metal::atomic_uint;
-using metal::atomic_ulong;
-
 #undef HF_ATOMIC_FETCH
 #undef HF_ATOMICS

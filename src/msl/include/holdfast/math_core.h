@@ -112,25 +112,6 @@ HF_INLINE float exp10(float x) {
   return scale(p * r + 1.0f, integer_of_sum(sum));
 }
 
-HF_INLINE float expm1(float x) {
-  float argument = x;
-  x = x > 89.0f ? 89.0f : x;
-  x = x < -50.0f ? -50.0f : x;
-  float r;
-  int n = reduce_exp(x, r);
-  float p = 0.000197643487f;
-  p = p * r + 0.00139323645f;
-  p = p * r + 0.00833354332f;
-  p = p * r + 0.0416664928f;
-  p = p * r + 0.166666657f;
-  p = p * r + 0.5f;
-  p = p * r * r + r;
-  float half_scale = power_of_two(n - 1);  // 2^128 would be infinite too early
-  float result = 2.0f * (half_scale * p + (half_scale - 0.5f));
-  result = n == 0 ? p : result;
-  return argument == 0.0f ? argument : result;
-}
-
 // e and f of x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x.
 HF_INLINE float reduce_log(float x, float& f) {
   bool is_denormal = x < 0x1p-126f;
@@ -183,20 +164,23 @@ HF_INLINE float log10(float x) {
   return log_limits(x, result);
 }
 
-HF_INLINE float log1p(float x) {
+// log(1 + x) + n log 2, for n that are 0 or 1.
+HF_INLINE float log1p_and(float x, int n) {
   unsigned u = bits_of(1.0f + x) + (0x3F800000u - 0x3F3504F3u);
   int e = static_cast<int>(u >> 23) - 127;
   // 1 + x rounds; f is taken from x itself: (1 + x) 2^-e - 1 = x 2^-e + (2^-e - 1).
   float power = power_of_two(-(e > 24 ? 24 : e));
   float f_large = float_of((u & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
   float f = e > 24 ? f_large : x * power + (power - 1.0f);
-  float exponent = static_cast<float>(e);
+  float exponent = static_cast<float>(e + n);
   float result = (f + (log_rest(f) + exponent * ln2_low)) + exponent * ln2_high;
   result = x < infinity() ? result : x;
   result = x < -1.0f ? not_a_number() : result;
   result = x == -1.0f ? -infinity() : result;
   return x == 0.0f ? x : result;
 }
+
+HF_INLINE float log1p(float x) { return log1p_and(x, 0); }
 
 // log2 of a positive finite x to 38 bits.
 HF_INLINE double log2_double(float x) {
@@ -293,15 +277,18 @@ HF_INLINE float asinh(float x) {
   bool is_huge = a > 0x1p20f;
   float root = __builtin_sqrtf(z + 1.0f);
   float argument = is_huge ? a : a + z / (1.0f + root);
-  float large = log1p(argument) + (is_huge ? 0.693147182f : 0.0f);
+  float large = log1p_and(argument, is_huge ? 1 : 0);
   return with_sign_of(a < 0.5f ? small : large, x);
 }
 
 HF_INLINE float acosh(float x) {
   bool is_huge = x > 0x1p20f;
   float t = x - 1.0f;
-  float argument = is_huge ? x : t + __builtin_sqrtf(t * t + (t + t));
-  float result = log1p(argument) + (is_huge ? 0.693147182f : 0.0f);
+  float root = __builtin_sqrtf(t * t + (t + t));
+  float sum = t + root;
+  float lost = t - (sum - root);  // what the sum has rounded away
+  float result = log1p_and(is_huge ? x : sum, is_huge ? 1 : 0);
+  result = is_huge ? result : result + lost / (1.0f + sum);
   return x < 1.0f ? not_a_number() : result;
 }
 
@@ -322,7 +309,7 @@ HF_INLINE float atanh(float x) {
 
 namespace fast {
 
-// Overflows to infinity where exp does; below 2^-126 it is 0.
+// Overflows to infinity where exp does; below 2^-125.5 it is 0.
 HF_INLINE float exp(float x) {
   x = x > 88.8f ? 88.8f : x;
   x = x < -87.5f ? -87.5f : x;

@@ -80,15 +80,15 @@ HF_INLINE T nextafter(T x, T y) {
 // The exact remainder of the truncated quotient.
 HF_INLINE float fmod(float x, float y) {
   float a = absolute(x), b = absolute(y);
-  // For quotients below 2^27 one step in double is exact but for a last correction.
+  // For quotients below 2^23 one step in double is exact but for a last correction.
   double wide = static_cast<double>(a), divisor = static_cast<double>(b);
   float quotient = a / b;
-  double q = static_cast<double>(static_cast<int>(quotient < 0x1p27f ? quotient : 0.0f));
+  double q = static_cast<double>(static_cast<int>(quotient < 0x1p23f ? quotient : 0.0f));
   double rest = wide - q * divisor;
   rest = rest < 0.0 ? rest + divisor : rest;
   rest = rest >= divisor ? rest - divisor : rest;
   float result = static_cast<float>(rest);
-  if (__builtin_expect((quotient >= 0x1p27f) & (b > 0.0f) & (a < infinity()), 0)) {
+  if (__builtin_expect((quotient >= 0x1p23f) & (b > 0.0f) & (a < infinity()), 0)) {
     // Division with remainder on the significands, eight bits at a time.
     int ea, eb;
     float fa = frexp(a, ea), fb = frexp(b, eb);
@@ -103,6 +103,7 @@ HF_INLINE float fmod(float x, float y) {
     }
     result = ldexp(static_cast<float>(ma), eb - 24);
   }
+  result = b == infinity() ? a : result;
   bool is_undefined = !(a < infinity()) | (b == 0.0f) | (y != y);
   result = is_undefined ? not_a_number() : result;
   return with_sign_of(result, x);

@@ -12,7 +12,7 @@ HF_INLINE unsigned shifted(unsigned high, unsigned low, unsigned count) {
 
 // Payne and Hanek: x = n pi/2 + r for 2^24 <= |x| < infinity, through the product of x's
 // significand with as much of 2/pi as can matter. Rare, so it is allowed 64-bit arithmetic.
-HF_INLINE int reduce_huge_angle(float x, float& r) {
+HF_INLINE int reduce_huge_angle(float x, double& r) {
   unsigned u = bits_of(x);
   unsigned significand = (u & 0x007FFFFFu) | 0x00800000u;
   unsigned shift = ((u >> 23) & 0xFFu) - 150u;  // x = significand 2^shift, shift 1 to 104
@@ -42,22 +42,29 @@ HF_INLINE int reduce_huge_angle(float x, float& r) {
   // Read as a signed number the fraction is in [-1/2, 1/2): that is the rounding of n.
   long fraction = static_cast<long>((static_cast<unsigned long>(high) << 32) | low);
   int n = static_cast<int>(whole + (high >> 31));
-  r = static_cast<float>(static_cast<double>(fraction) * 8.515303950216386e-20);  // pi/2 2^-64
+  r = static_cast<double>(fraction) * 8.515303950216386e-20;  // pi/2 2^-64
   bool is_negative = (u >> 31) != 0;
   r = is_negative ? -r : r;
   return is_negative ? -n : n;
 }
 
-// x = n pi/2 + r, |r| <= pi/4; the last bits of n count. r is NaN for infinities and NaN.
-HF_INLINE int reduce_angle(float x, float& r) {
+// x = n pi/2 + r + low, |r| <= pi/4; the last bits of n count. r is NaN for infinities and NaN.
+// What r has lost by being a float is in `low`, for those who need it.
+HF_INLINE int reduce_angle(float x, float& r, float& low) {
   double wide = static_cast<double>(x);
   double sum = wide * 0.63661977236758138 + 0x1.8p52;
   double n_double = sum - 0x1.8p52;
   int n = static_cast<int>(static_cast<unsigned>(__builtin_bit_cast(unsigned long, sum)));
-  r = static_cast<float>((wide - n_double * 0x1.921fb5p0) - n_double * 1.5893254773528196e-08);
+  double rest = (wide - n_double * 0x1.921fb5p0) - n_double * 1.5893254773528196e-08;
   float a = absolute(x);
-  if (__builtin_expect((a >= 0x1p24f) & (a < infinity()), 0)) n = reduce_huge_angle(x, r);
+  if (__builtin_expect((a >= 0x1p24f) & (a < infinity()), 0)) n = reduce_huge_angle(x, rest);
+  r = static_cast<float>(rest);
+  low = static_cast<float>(rest - static_cast<double>(r));
   return n;
+}
+HF_INLINE int reduce_angle(float x, float& r) {
+  float low;
+  return reduce_angle(x, r, low);
 }
 
 // sin r and cos r for |r| <= pi/4.
@@ -104,7 +111,8 @@ HF_INLINE float sincos(float x, float& cosine) {
   return x == 0.0f ? x : result;
 }
 
-HF_INLINE float tan_polynomial(float r) {
+// The tangent of n pi/2 + r + low.
+HF_INLINE float tangent_of_turn(int n, float r, float low) {
   float z = r * r;
   float p = 0.00437977212f;
   p = p * z + 8.48301424e-05f;
@@ -113,28 +121,27 @@ HF_INLINE float tan_polynomial(float r) {
   p = p * z + 0.0540594347f;
   p = p * z + 0.133326724f;
   p = p * z + 0.333333492f;
-  return r + r * (z * p);
+  float rest = r * (z * p);
+  float rough = r + rest;
+  float tangent = r + (rest + low * (1.0f + rough * rough));
+  return (n & 1) != 0 ? -1.0f / tangent : tangent;
 }
 
 HF_INLINE float tan(float x) {
-  float r;
-  int n = reduce_angle(x, r);
-  float t = tan_polynomial(r);
-  float result = (n & 1) != 0 ? -1.0f / t : t;
+  float r, low;
+  int n = reduce_angle(x, r, low);
+  float result = tangent_of_turn(n, r, low);
   return x == 0.0f ? x : result;
 }
 
-// x = n/2 + r, |r| <= 1/4, exactly. From 2^23 on every x is an integer.
+// x = n/2 + r, |r| <= 1/4, exactly; r is NaN for infinities and NaN.
 HF_INLINE int reduce_turn(float x, float& r) {
-  bool is_large = absolute(x) >= 0x1p22f;
-  float twice = x + x;
-  float sum = (is_large ? 0.0f : twice) + round_magic;
-  float n = sum - round_magic;
-  // Up to 2^24 an integer may be odd, and up to 2^23 there are halves: their double is an integer.
-  bool is_medium = is_large & (absolute(x) < 0x1p24f);
-  int large_n = static_cast<int>(is_medium ? twice : 0.0f);
-  r = is_large ? x - x : x - 0.5f * n;
-  return is_large ? large_n : integer_of_sum(sum);
+  // From 2^24 on x is an even integer: nothing is left. Before, an even integer is taken away.
+  float small = absolute(x) < 0x1p24f ? x : 0.0f;
+  float y = small - static_cast<float>(static_cast<int>(small) & ~1);
+  float sum = (y + y) + round_magic;
+  r = (y - 0.5f * (sum - round_magic)) + (x - x);
+  return integer_of_sum(sum);
 }
 
 HF_INLINE float sinpi_polynomial(float r) {
@@ -159,19 +166,20 @@ HF_INLINE float sinpi(float x) {
   float r;
   int n = reduce_turn(x, r);
   float result = sine_of_turn(n, sinpi_polynomial(r), cospi_polynomial(r));
-  return x == 0.0f ? x : result;
+  return result == 0.0f ? with_sign_of(0.0f, x) : result;
 }
 HF_INLINE float cospi(float x) {
   float r;
   int n = reduce_turn(x, r);
-  return sine_of_turn(n + 1, sinpi_polynomial(r), cospi_polynomial(r));
+  return sine_of_turn(n + 1, sinpi_polynomial(r), cospi_polynomial(r)) + 0.0f;  // never -0
 }
 HF_INLINE float tanpi(float x) {
   float r;
   int n = reduce_turn(x, r);
-  float s = sinpi_polynomial(r), c = cospi_polynomial(r);
-  float result = (n & 1) != 0 ? -c / s : s / c;
-  return x == 0.0f ? x : result;
+  double wide = static_cast<double>(r) * 3.1415926535897931;
+  float angle = static_cast<float>(wide);
+  float result = tangent_of_turn(n, angle, static_cast<float>(wide - static_cast<double>(angle)));
+  return result == 0.0f ? with_sign_of(0.0f, x) : result;
 }
 
 // asin for |x| <= 1/2.
@@ -270,8 +278,7 @@ HF_INLINE float sincos(float x, float& cosine) {
 HF_INLINE float tan(float x) {
   float r;
   int n = reduce(x, r);
-  float t = tan_polynomial(r);
-  return (n & 1) != 0 ? -1.0f / t : t;
+  return tangent_of_turn(n, r, 0.0f);
 }
 
 }  // namespace fast

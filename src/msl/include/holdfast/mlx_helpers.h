@@ -24,7 +24,6 @@ static constexpr constant int REDUCE_N_WRITES = 4;
 static constexpr constant int SOFTMAX_N_READS = 4;
 static constexpr constant int RMS_N_READS = 4;
 static constexpr constant int RMS_LOOPED_LIMIT = 4096;
-#define SIMD_SIZE 32
 
 #include <holdfast/mlx_complex.h>
 
@@ -161,27 +160,28 @@ HF_INLINE complex64_t log1p(complex64_t z) {
   return complex64_t(magnitude, __hf::atan2(z.imag, 1.0f + z.real));
 }
 
-// Shuffles of complex numbers; metal_stdlib's take 64-bit integers and bool already.
-#define HF_COMPLEX_SHUFFLE(name)                                                      \
-  HF_INLINE complex64_t name(complex64_t data, uint16_t delta) {                      \
-    return complex64_t(metal::name(data.real, delta), metal::name(data.imag, delta)); \
+// Shuffles of complex numbers and nothing else: a scalar must not become one on the way.
+// metal_stdlib's take 64-bit integers and bool already.
+#define HF_IF_COMPLEX template <class T, class = metal::enable_if_t<__is_same(T, complex64_t)>>
+#define HF_COMPLEX_SHUFFLE(name)                                            \
+  HF_IF_COMPLEX HF_INLINE T name(T data, uint16_t delta) {                  \
+    return T(metal::name(data.real, delta), metal::name(data.imag, delta)); \
+  }
+#define HF_COMPLEX_FILL(name)                                         \
+  HF_IF_COMPLEX HF_INLINE T name(T data, T filling, uint16_t delta) { \
+    return T(metal::name(data.real, filling.real, delta),             \
+             metal::name(data.imag, filling.imag, delta));            \
   }
 HF_COMPLEX_SHUFFLE(simd_shuffle)
 HF_COMPLEX_SHUFFLE(simd_shuffle_xor)
 HF_COMPLEX_SHUFFLE(simd_shuffle_up)
 HF_COMPLEX_SHUFFLE(simd_shuffle_down)
 HF_COMPLEX_SHUFFLE(simd_broadcast)
+HF_COMPLEX_FILL(simd_shuffle_and_fill_up)
+HF_COMPLEX_FILL(simd_shuffle_and_fill_down)
+HF_IF_COMPLEX HF_INLINE T simd_sum(T data) {
+  return T(metal::simd_sum(data.real), metal::simd_sum(data.imag));
+}
+#undef HF_IF_COMPLEX
 #undef HF_COMPLEX_SHUFFLE
-HF_INLINE complex64_t simd_shuffle_and_fill_up(complex64_t data, complex64_t filling,
-                                               uint16_t delta) {
-  return complex64_t(metal::simd_shuffle_and_fill_up(data.real, filling.real, delta),
-                     metal::simd_shuffle_and_fill_up(data.imag, filling.imag, delta));
-}
-HF_INLINE complex64_t simd_shuffle_and_fill_down(complex64_t data, complex64_t filling,
-                                                 uint16_t delta) {
-  return complex64_t(metal::simd_shuffle_and_fill_down(data.real, filling.real, delta),
-                     metal::simd_shuffle_and_fill_down(data.imag, filling.imag, delta));
-}
-HF_INLINE complex64_t simd_sum(complex64_t data) {
-  return complex64_t(metal::simd_sum(data.real), metal::simd_sum(data.imag));
-}
+#undef HF_COMPLEX_FILL

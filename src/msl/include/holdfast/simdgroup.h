@@ -233,14 +233,15 @@ namespace metal {
       return vec<T, n>(name(x.x, by), name(x.y, by), name(x.z, by), name(x.w, by)); \
   }
 
-HF_LANES_BY(simd_shuffle, uint, lane, __hf::shuffle(x, lane))
-HF_LANES_BY(simd_shuffle_xor, uint, mask, __hf::shuffle_xor(x, mask))
-HF_LANES_BY(simd_shuffle_up, uint, delta, __hf::shuffle_up(x, delta))
-HF_LANES_BY(simd_shuffle_down, uint, delta, __hf::shuffle_down(x, delta))
-HF_LANES_BY(simd_shuffle_rotate_up, uint, delta,
+HF_LANES_BY(simd_shuffle, ushort, lane, __hf::shuffle(x, lane))
+HF_LANES_BY(simd_shuffle_xor, ushort, mask, __hf::shuffle_xor(x, mask))
+HF_LANES_BY(simd_shuffle_up, ushort, delta, __hf::shuffle_up(x, delta))
+HF_LANES_BY(simd_shuffle_down, ushort, delta, __hf::shuffle_down(x, delta))
+HF_LANES_BY(simd_shuffle_rotate_up, ushort, delta,
             __hf::shuffle(x, __hf::rotated_lane(-static_cast<int>(delta), 32)))
-HF_LANES_BY(simd_shuffle_rotate_down, uint, delta, __hf::shuffle(x, __hf::rotated_lane(delta, 32)))
-HF_LANES_BY(simd_broadcast, uint, lane, __hf::shuffle(x, lane))
+HF_LANES_BY(simd_shuffle_rotate_down, ushort, delta,
+            __hf::shuffle(x, __hf::rotated_lane(delta, 32)))
+HF_LANES_BY(simd_broadcast, ushort, lane, __hf::shuffle(x, lane))
 
 HF_LANES1(simd_broadcast_first, __hf::shuffle(x, __hf::ctz<uint>(__hf_ballot(1u))))
 HF_LANES1(simd_sum, __hf::reduce_add(x))
@@ -279,18 +280,18 @@ HF_INLINE bool simd_any(bool expression) { return __hf_ballot(expression) != 0; 
 HF_INLINE bool simd_is_first() { return __hf::lane() == __hf::ctz<uint>(__hf_ballot(1u)); }
 HF_INLINE bool simd_is_helper_thread() { return false; }
 
-HF_LANES_BY(quad_broadcast, uint, lane, __hf::shuffle(x, __hf::quad_lane(lane & 3)))
-HF_LANES_BY(quad_shuffle, uint, lane, __hf::shuffle(x, __hf::quad_lane(lane & 3)))
-HF_LANES_BY(quad_shuffle_xor, uint, mask, __hf::shuffle_xor(x, mask & 3u))
-HF_LANES_BY(quad_shuffle_up, uint, delta,
+HF_LANES_BY(quad_broadcast, ushort, lane, __hf::shuffle(x, __hf::quad_lane(lane & 3)))
+HF_LANES_BY(quad_shuffle, ushort, lane, __hf::shuffle(x, __hf::quad_lane(lane & 3)))
+HF_LANES_BY(quad_shuffle_xor, ushort, mask, __hf::shuffle_xor(x, mask & 3u))
+HF_LANES_BY(quad_shuffle_up, ushort, delta,
             __hf::shuffle(x, __hf::quad_lane(static_cast<int>(__hf::lane() & 3u) -
                                              static_cast<int>(delta))))
-HF_LANES_BY(quad_shuffle_down, uint, delta,
+HF_LANES_BY(quad_shuffle_down, ushort, delta,
             __hf::shuffle(x, __hf::quad_lane(static_cast<int>(__hf::lane() & 3u) +
                                              static_cast<int>(delta))))
-HF_LANES_BY(quad_shuffle_rotate_up, uint, delta,
+HF_LANES_BY(quad_shuffle_rotate_up, ushort, delta,
             __hf::shuffle(x, __hf::rotated_lane(-static_cast<int>(delta), 4)))
-HF_LANES_BY(quad_shuffle_rotate_down, uint, delta, __hf::shuffle(x, __hf::rotated_lane(delta, 4)))
+HF_LANES_BY(quad_shuffle_rotate_down, ushort, delta, __hf::shuffle(x, __hf::rotated_lane(delta, 4)))
 
 HF_LANES1(quad_broadcast_first,
           __hf::shuffle(x, (__hf::lane() & ~3u) +
@@ -320,13 +321,13 @@ HF_INLINE bool quad_is_first() {
 
 #define HF_FILL(name, direction, size)                                                          \
   template <class T>                                                                            \
-  HF_INLINE __hf::scalar_t<T> name(T data, __hf::same<T> filling, uint delta,                   \
-                                   uint modulo = size) {                                        \
+  HF_INLINE __hf::scalar_t<T> name(T data, __hf::same<T> filling, ushort delta,                 \
+                                   ushort modulo = size) {                                      \
     return __hf::shuffle_and_fill<T>(data, filling, direction static_cast<int>(delta), modulo); \
   }                                                                                             \
   template <class T, int n>                                                                     \
-  HF_INLINE vec<T, n> name(vec<T, n> data, __hf::same<vec<T, n>> filling, uint delta,           \
-                           uint modulo = size) {                                                \
+  HF_INLINE vec<T, n> name(vec<T, n> data, __hf::same<vec<T, n>> filling, ushort delta,         \
+                           ushort modulo = size) {                                              \
     vec<T, n> result;                                                                           \
     result.x = name(data.x, filling.x, delta, modulo);                                          \
     result.y = name(data.y, filling.y, delta, modulo);                                          \
