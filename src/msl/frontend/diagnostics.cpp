@@ -24,6 +24,15 @@ std::string in_words_of_metal(std::string message) {
   replace_all(message, "__global_device ", "constant ");
   replace_all(message, "__global ", "device ");
   replace_all(message, "__local ", "threadgroup ");
+  // Parts of Metal that stay out, by the names that give them away.
+  for (const char* word : {"'texture", "'depth2d", "'depthcube", "'sampler"}) {
+    if (message.find(word) == std::string::npos) continue;
+    return message + " (kernels cannot use textures and samplers here: pass a buffer)";
+  }
+  for (const char* word : {"MetalPerformancePrimitives", "'mpp'", "metal_tensor", "'tensor'"}) {
+    if (message.find(word) == std::string::npos) continue;
+    return message + " (MetalPerformancePrimitives and tensors are not available here)";
+  }
   return message;
 }
 

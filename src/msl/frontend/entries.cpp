@@ -106,7 +106,10 @@ bool is_texture(const std::string& type) {
 }  // namespace
 
 void EntryBuilder::install() {
-  compiler_.getPreprocessor().AddPragmaHandler(new EntriesPragma(*this));
+  clang::Preprocessor& preprocessor = compiler_.getPreprocessor();
+  preprocessor.AddPragmaHandler(new EntriesPragma(*this));
+  // `#pragma clang __debug` prints, or ends the process: it does nothing here.
+  preprocessor.AddPragmaHandler("clang", new clang::EmptyPragmaHandler("__debug"));
 }
 
 void EntryBuilder::reach() {

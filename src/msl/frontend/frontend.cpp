@@ -23,8 +23,12 @@ constexpr uint32_t most_threadgroup_bytes = 32768;
 class ParseKernels : public clang::ASTFrontendAction {
  public:
   ParseKernels(llvm::LLVMContext* context, const AttributeTable& attributes,
-               Diagnostics& diagnostics, const KernelSource& source)
-      : context_(context), attributes_(attributes), diagnostics_(diagnostics), source_(source) {}
+               Diagnostics& diagnostics, const KernelSource& source, KernelFiles& files)
+      : context_(context),
+        attributes_(attributes),
+        diagnostics_(diagnostics),
+        source_(source),
+        files_(files) {}
 
   std::unique_ptr<llvm::Module> take_module() { return std::move(module_); }
   const EntryBuilder* entries() const { return entries_.get(); }
@@ -46,6 +50,11 @@ class ParseKernels : public clang::ASTFrontendAction {
     generator_ = generator;
     return std::unique_ptr<clang::ASTConsumer>(generator);
   }
+  void ExecuteAction() override {
+    // The precompiled prelude is loaded: no #include may read it as text.
+    files_.set_precompiled({});
+    ASTFrontendAction::ExecuteAction();
+  }
   void EndSourceFileAction() override {
     if (generator_ != nullptr) module_.reset(generator_->ReleaseModule());
   }
@@ -55,6 +64,7 @@ class ParseKernels : public clang::ASTFrontendAction {
   const AttributeTable& attributes_;
   Diagnostics& diagnostics_;
   const KernelSource& source_;
+  KernelFiles& files_;
   std::unique_ptr<EntryBuilder> entries_;
   clang::CodeGenerator* generator_ = nullptr;
   std::unique_ptr<llvm::Module> module_;
@@ -96,7 +106,7 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
   const auto buffer = llvm::MemoryBuffer::getMemBuffer(text, "/holdfast/user/kernel.metal");
   compiler.getFrontendOpts().Inputs = {
       clang::FrontendInputFile(buffer->getMemBufferRef(), clang::InputKind(clang::Language::CXX))};
-  ParseKernels action(context, attributes, diagnostics, source);
+  ParseKernels action(context, attributes, diagnostics, source, *files);
   const bool succeeded = compiler.ExecuteAction(action);
   if (diagnostics.has_errors()) throw CompileError(diagnostics.text());
   if (!succeeded || action.entries() == nullptr || !action.entries()->was_reached()) {

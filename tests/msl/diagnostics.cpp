@@ -1,0 +1,174 @@
+// Errors say which kernel, and where in the user's own text.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "msl/signature.h"
+#include "msl/sources.h"
+
+using namespace holdfast;
+using namespace holdfast::msl;
+
+namespace {
+
+struct Attempt {
+  std::string error;
+  bool compiled = false;
+};
+
+Attempt attempt(const std::string& body, const std::string& header = "") {
+  Signature signature;
+  signature.name = "my kernel";
+  signature.input_names = {"x"};
+  signature.output_names = {"out"};
+  signature.body = body;
+  signature.header = header;
+  std::vector<SignatureInput> inputs = {{float32, 100, 1}};
+  std::vector<Dtype> outputs = {float32};
+  Attempt result;
+  llvm::LLVMContext context;
+  KernelInterface interface;
+  try {
+    to_scalar_ir(generate(signature, inputs, outputs, {}).source, context, interface);
+    result.compiled = true;
+  } catch (const CompileError& error) {
+    result.error = error.what();
+  }
+  return result;
+}
+
+bool starts(const std::string& text, const std::string& with) { return text.rfind(with, 0) == 0; }
+bool has(const std::string& text, const std::string& what) {
+  return text.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("an error in the body: line, column, the line, a caret") {
+  CHECK(attempt("float y = 0.5;\n  out[0] = y * something;").error ==
+        "[my kernel] body:2:16: error: use of undeclared identifier 'something'\n"
+        "    out[0] = y * something;\n"
+        "                 ^");
+}
+
+TEST_CASE("an error in the header") {
+  CHECK(starts(attempt("out[0] = f();", "\n// two lines\nfloat f() { retrun 1.5; }").error,
+               "[my kernel] header:3:13: error: "));
+}
+
+TEST_CASE("an error after the token pass has changed the line") {
+  CHECK(
+      starts(attempt("float y = 0.5 + .25 + 1e-3 + foo;").error, "[my kernel] body:1:30: error: "));
+}
+
+TEST_CASE("an error in a macro is shown where the macro is used") {
+  CHECK(starts(attempt("#define TWICE(a) (a + a)\nout[0] = TWICE(foo);").error,
+               "[my kernel] body:2:16: error: use of undeclared identifier 'foo'"));
+}
+
+TEST_CASE("an error inside our headers is shown where the user's text led to it") {
+  std::string error = attempt("int i = 0;\nout[0] = as_type<float>(short(1));").error;
+  CHECK_MESSAGE(starts(error, "[my kernel] body:2:10: error: "), error);
+}
+
+TEST_CASE("braces that do not match") {
+  CHECK(starts(attempt("if (x[0] > 1.0) { out[0] = 1;").error,
+               "[my kernel] body:1:30: error: expected '}'"));
+  CHECK(starts(attempt("out[0] = 1; }").error, "[my kernel] body:1:1"));
+  CHECK(starts(attempt("out[0] = 1", "").error, "[my kernel] body:1:11: error: expected ';'"));
+  CHECK(starts(attempt("out[0] = (1;").error, "[my kernel] body:1:12: error: expected ')'"));
+}
+
+TEST_CASE("what the language has and we do not is named") {
+  std::string error =
+      attempt("out[0] = 1;", "#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n")
+          .error;
+  CHECK(starts(error, "[my kernel] header:1:10: error: "));
+  CHECK(has(error, "MetalPerformancePrimitives"));
+  error = attempt("out[0] = 1;", "float f(texture2d<float> t) { return 1; }").error;
+  CHECK(has(error, "header:1:9"));
+  CHECK(has(error, "textures"));
+}
+
+TEST_CASE("#error, static_assert") {
+  CHECK(starts(attempt("#error not today\n").error, "[my kernel] body:1:2: error: not today"));
+  CHECK(starts(attempt("static_assert(sizeof(int) == 8, \"int is small\");").error,
+               "[my kernel] body:1:15: error: "));
+}
+
+TEST_CASE("files of the machine cannot be included") {
+  for (const char* name : {"</etc/passwd>", "\"/etc/passwd\"", "<../../../../etc/passwd>",
+                           "\"../../../../etc/passwd\"", "<stdio.h>", "</holdfast/prelude.pch>"}) {
+    Attempt result = attempt("out[0] = 1;", std::string("#include ") + name);
+    CHECK_FALSE(result.compiled);
+    CHECK_MESSAGE(starts(result.error, "[my kernel] header:1:10: error: "), result.error);
+    CHECK_FALSE(has(result.error, "root:"));
+  }
+  CHECK_FALSE(attempt("#if __has_include(\"/etc/passwd\")\n#error found\n#endif\n").error.size() >
+              0);
+  CHECK_FALSE(attempt("const char bytes[] = {\n#embed \"/etc/passwd\"\n};").compiled);
+}
+
+TEST_CASE("sources that would not end") {
+  // Each must come back, with an error or compiled.
+  CHECK(has(attempt("constexpr int n = loop(); out[0] = n;",
+                    "constexpr int loop() { int i = 0; while (true) ++i; return i; }")
+                .error,
+            "error: "));
+  CHECK(has(attempt("out[0] = F<0>::value;",
+                    "template <int N> struct F { static constexpr int value = F<N + 1>::value; };")
+                .error,
+            "error: "));
+  CHECK(has(attempt("out[0] = f(3);", "float f(int n) { return n == 0 ? 1.0 : f(n - 1); }").error,
+            "recursion"));
+  const std::string deep(3000, '(');
+  CHECK(has(attempt("out[0] = " + deep + "1" + std::string(3000, ')') + ";").error, "error: "));
+  std::string sum = "out[0] = x[0]";
+  for (int i = 0; i < 20000; ++i) sum += "+1";
+  attempt(sum + ";");
+  std::string chain;
+  for (int i = 0; i < 2000; ++i)
+    chain += "if (x[0] == " + std::to_string(i) + ") out[0] = 1; else ";
+  CHECK(attempt(chain + "out[0] = 2;").error == "");
+}
+
+TEST_CASE("what a kernel cannot do") {
+  CHECK(has(attempt("out[0] = f(1);", "extern float f(int);").error, "declared but not defined"));
+  CHECK(has(attempt("asm volatile(\"nop\"); out[0] = 1;").error, "error: "));
+  CHECK(has(attempt("out[0] = counter++;", "int counter = 0;").error, "constant"));
+  CHECK(has(attempt("float big[10000000]; for (int i = 0; i < 10000000; ++i) big[i] = x[i];\n"
+                    "out[0] = big[int(x[0])];")
+                .error,
+            "private arrays"));
+  CHECK(has(attempt("threadgroup float s[9000]; s[int(x[0])] = 1.0;\n"
+                    "threadgroup_barrier(mem_flags::mem_threadgroup); out[0] = s[int(x[1])];")
+                .error,
+            "36000 bytes"));
+  CHECK(has(attempt("throw 1;").error, "error: "));
+}
+
+TEST_CASE("an empty body, comments, a body of 125 KB") {
+  CHECK(attempt("").error == "");
+  CHECK(attempt("// nothing").error == "");
+  CHECK(starts(attempt("/* not closed").error, "[my kernel] body:1:1: error: unterminated"));
+  std::string large;
+  while (large.size() < 125000)
+    large += "if (x[" + std::to_string(large.size() % 97) + "] > 0.5) out[1] += 1.0;\n";
+  CHECK(attempt(large).error == "");
+}
+
+TEST_CASE("clang's own debugging is out of reach") {
+  for (const char* what : {"crash", "parser_crash", "llvm_fatal_error", "overflow_stack", "assert",
+                           "dump x", "modules building"}) {
+    CHECK(attempt(std::string("#pragma clang __debug ") + what + "\nout[0] = 1;").error == "");
+    CHECK(attempt(std::string("_Pragma(\"clang __debug ") + what + "\")\nout[0] = 1;").error == "");
+  }
+}
+
+TEST_CASE("many errors are cut short") {
+  std::string body;
+  for (int i = 0; i < 40; ++i) body += "unknown" + std::to_string(i) + " = 1;\n";
+  std::string error = attempt(body).error;
+  CHECK(has(error, "more errors"));
+  CHECK(error.size() < 4000);
+}
