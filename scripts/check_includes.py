@@ -51,6 +51,7 @@ PUBLIC_HEADERS = {
     "holdfast/memory.h": "exec",
     "holdfast/event.h": "exec",
     "holdfast/kernel_cache.h": "exec",
+    "holdfast/metal.h": "exec",
     "holdfast/array.h": "graph",
     "holdfast/primitive.h": "graph",
     "holdfast/encoder.h": "graph",

@@ -1,10 +1,17 @@
 // Ops of neural networks that are one kernel each.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <holdfast/array.h>
+#include <holdfast/dtype.h>
+#include <holdfast/stream.h>
 #include <holdfast/utils.h>
 
 namespace holdfast::fast {
@@ -41,5 +48,54 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
                                    const std::optional<array>& mask_arr = {},
                                    const std::optional<array>& sinks = {}, bool force_fused = false,
                                    StreamOrDevice s = {});
+
+// --- kernels of one's own ---
+
+// What the compiler may assume of floating-point arithmetic: nothing that changes a result; no NaN
+// and infinity tricks; anything that is fast. `exp(-inf) == 0` holds in the first only.
+enum class MathMode { Safe = 0, Relaxed = 1, Fast = 2 };
+
+struct CompileOptions {
+  MathMode math_mode = MathMode::Safe;
+
+  CompileOptions() = default;
+  CompileOptions(MathMode mode) : math_mode(mode) {}
+  explicit CompileOptions(int serialized) : math_mode(static_cast<MathMode>(serialized)) {}
+  int serialize() const { return static_cast<int>(math_mode); }
+  friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
+};
+
+using TemplateArg = std::variant<int, bool, Dtype>;
+using ScalarArg = std::variant<bool, int, float>;
+
+// Makes the node that runs the kernel: inputs, shapes and dtypes of the outputs, the grid in
+// threads, the threads of a threadgroup (each dimension at most the grid's), template arguments, a
+// value that the outputs are filled with first, whether to print the generated source, the stream.
+using CustomKernelFunction = std::function<std::vector<array>(
+    const std::vector<array>&, const std::vector<Shape>&, const std::vector<Dtype>&,
+    std::tuple<int, int, int>, std::tuple<int, int, int>,
+    std::vector<std::pair<std::string, TemplateArg>>, std::optional<float>, bool, StreamOrDevice)>;
+
+// A kernel written in the Metal Shading Language, on any device. `source` is the body of the
+// function; its signature is generated from the names, and from what the inputs are when it is
+// called:
+//   - an input is `const device T* name`; `const constant T* name` when it has fewer than 8
+//     elements; `const constant T& name` when it has no dimensions;
+//   - `name_shape`, `name_strides` and `name_ndim` of an input are there when the body names them,
+//     thread_position_in_grid and its kind likewise;
+//   - an output is `device T* name`, or `device atomic<T>* name` with `atomic_outputs`; the body
+//   may
+//     read it too.
+// `header` comes before the function. With `ensure_row_contiguous` inputs that are not are copied.
+//
+// The kernel is compiled when it is first evaluated, and found again by its whole content: the name
+// may be used for any number of kernels. Wrong counts, dtypes and grids throw when the function is
+// called, errors in the source when the result is evaluated; both with the kernel's name.
+CustomKernelFunction metal_kernel(const std::string& name,
+                                  const std::vector<std::string>& input_names,
+                                  const std::vector<std::string>& output_names,
+                                  const std::string& source, const std::string& header = "",
+                                  bool ensure_row_contiguous = true, bool atomic_outputs = false,
+                                  const CompileOptions& compile_options = {});
 
 }  // namespace holdfast::fast

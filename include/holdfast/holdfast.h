@@ -10,8 +10,10 @@
 #include <holdfast/event.h>
 #include <holdfast/fast.h>
 #include <holdfast/io.h>
+#include <holdfast/kernel_cache.h>
 #include <holdfast/label.h>
 #include <holdfast/memory.h>
+#include <holdfast/metal.h>
 #include <holdfast/ops.h>
 #include <holdfast/primitive.h>
 #include <holdfast/random.h>

@@ -51,6 +51,8 @@ class KernelLibrary {
   // Forgets what is in memory; what is on disk stays.
   void clear();
 
+  // The JIT of the CPU device, the settings of the environment, the user's disk cache.
+  static Parts process_parts();
   // The library of the process: made at first use, never destroyed.
   static KernelLibrary& get();
   // For tests: `library` stands in for the one of the process until it is replaced; null: back.

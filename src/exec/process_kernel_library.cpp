@@ -16,11 +16,21 @@ std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings
   return std::make_unique<DiskCache>(std::move(folder), settings.disk_cache_bytes);
 }
 
-KernelLibrary* make_library() {
+}  // namespace
+
+KernelLibrary::Parts KernelLibrary::process_parts() {
   const environment::Settings& settings = environment::settings();
-  KernelLibrary::Parts parts;
+  Parts parts;
   parts.compile = [](const KernelRequest& request) {
-    return jit::default_compiler().compile(request.source(), request.options());
+    jit::Compiler& compiler = jit::default_compiler();
+    try {
+      return compiler.compile(request.source(), request.options());
+    } catch (const jit::CompileError&) {
+      throw;
+    } catch (const std::exception& error) {
+      // Not the source's fault, but the user wants to know whose kernel it was.
+      throw std::runtime_error("[" + request.source().kernel + "] " + error.what());
+    }
   };
   parts.load = [](const std::string& name, jit::CompiledKernel kernel) -> Ref<Pipeline> {
     return make_ref<JitKernel>(jit::CpuPipeline::load(name, std::move(kernel)));
@@ -29,15 +39,13 @@ KernelLibrary* make_library() {
   parts.compiler_version = jit::default_compiler_version();
   parts.capacity = settings.kernel_cache_entries;
   parts.disk = make_disk_cache(settings);
-  return new KernelLibrary(std::move(parts));
+  return parts;
 }
-
-}  // namespace
 
 KernelLibrary& KernelLibrary::get() {
   if (KernelLibrary* library = replacement.load(std::memory_order_acquire)) return *library;
   process::check_usable();
-  static KernelLibrary* library = make_library();
+  static auto* library = new KernelLibrary(process_parts());
   return *library;
 }
 

@@ -1,0 +1,54 @@
+#include <holdfast/device.h>
+#include <holdfast/metal.h>
+
+#include <list>
+
+#include "base/sync.h"
+#include "devices/cpu/jit/dispatch.h"
+
+namespace holdfast::metal {
+namespace {
+
+struct Path {
+  sync::Mutex mutex;
+  // Guarded by mutex; old values are kept, since references to them were handed out.
+  std::list<std::string> values{""};
+};
+
+Path& path() {
+  static Path* kept = new Path;
+  return *kept;
+}
+
+}  // namespace
+
+bool is_available() {
+  static const bool has_compiler = jit::default_compiler_version() != "none";
+  return has_compiler;
+}
+
+const std::unordered_map<std::string, std::variant<std::string, size_t>>& device_info() {
+  static const auto info = [] {
+    auto result = holdfast::device_info(Device::gpu);
+    size_t memory = std::get<size_t>(result["memory_size"]);
+    result["max_buffer_length"] = memory;
+    result["max_recommended_working_set_size"] = memory;
+    result["resource_limit"] = size_t{499000};
+    result["max_threads_per_threadgroup"] = size_t{jit::max_threads_per_threadgroup};
+    result["max_threadgroup_memory"] = size_t{jit::max_threadgroup_memory};
+    return result;
+  }();
+  return info;
+}
+
+void set_metallib_path(const std::string& new_path) {
+  std::lock_guard guard(path().mutex);
+  path().values.push_back(new_path);
+}
+
+const std::string& get_metallib_path() {
+  std::lock_guard guard(path().mutex);
+  return path().values.back();
+}
+
+}  // namespace holdfast::metal

@@ -1,0 +1,55 @@
+// A kernel of the user's as a primitive.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <holdfast/fast.h>
+
+#include "exec/kernel_library.h"
+#include "msl/signature.h"
+#include "ops/support.h"
+
+namespace holdfast::fast {
+
+// A kernel for inputs of certain dtypes and kinds, outputs of certain dtypes, and values of its
+// template parameters: what is compiled once. Never changes.
+struct KernelVariant : RefCounted {
+  Ref<const exec::KernelRequest> request;
+  std::vector<msl::SignatureSlot> slots;  // by [[buffer(n)]]
+};
+
+class CustomKernel final : public Op {
+ public:
+  using Sizes = std::array<uint32_t, 3>;
+  // `name` must outlive the process.
+  CustomKernel(Stream stream, const char* name, Ref<const KernelVariant> variant, Sizes grid,
+               Sizes threadgroup, std::optional<float> init_value, bool ensure_row_contiguous)
+      : Op(stream),
+        name_(name),
+        variant_(std::move(variant)),
+        grid_(grid),
+        threadgroup_(threadgroup),
+        init_value_(init_value),
+        ensure_row_contiguous_(ensure_row_contiguous) {}
+
+  // Compiles the kernel or finds it.
+  void prepare() override;
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  // The kernel's: errors and traces say which one it was.
+  const char* name() const override { return name_; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  const char* name_;
+  const Ref<const KernelVariant> variant_;
+  const Sizes grid_, threadgroup_;
+  const std::optional<float> init_value_;
+  const bool ensure_row_contiguous_;
+};
+
+}  // namespace holdfast::fast
