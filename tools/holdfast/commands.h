@@ -27,6 +27,7 @@ class UsageError : public std::invalid_argument {
 int run_bench(Arguments arguments);
 int run_demo(Arguments arguments);
 int run_info(Arguments arguments);
+int run_kernel(Arguments arguments);
 int run_switches(Arguments arguments);
 
 }  // namespace holdfast::tool

@@ -31,6 +31,39 @@ constexpr Command all_commands[] = {
      "on it. Ratios are medians over pairs of runs that alternate; the note gives the number of\n"
      "pairs and the interval in which the true median lies with 95 % confidence.\n",
      run_bench},
+    {"kernel", "check FILE... | run FILE --out NAME=DTYPE[SHAPE] --grid X[,Y[,Z]] [OPTION...]",
+     "compile and run kernels of .metal files",
+     "holdfast kernel check FILE...\n"
+     "  compiles every kernel of the files, and prints of each: widened or not and why, the\n"
+     "  attributes and arguments it uses, its threadgroup memory. Exit status 1 when one does not\n"
+     "  compile.\n"
+     "\n"
+     "holdfast kernel run FILE\n"
+     "  --kernel NAME            the function, or its host_name (default: the only kernel)\n"
+     "  --in NAME=DTYPE[SHAPE]:CONTENTS\n"
+     "  --out NAME=DTYPE[SHAPE][:CONTENTS]\n"
+     "                           an argument by its name. DTYPE is f32, f16, bf16, i8 to i64, u8 "
+     "to\n"
+     "                           u64 or bool; without [SHAPE] it is one value. CONTENTS is "
+     "random,\n"
+     "                           zeros, ones, range, a number, or numbers with commas\n"
+     "  --grid X[,Y[,Z]]         threads\n"
+     "  --threadgroup X[,Y[,Z]]  threads of a threadgroup (default: 1)\n"
+     "  --threadgroup-memory SLOT=BYTES\n"
+     "                           the size of a [[threadgroup(SLOT)]] argument\n"
+     "  --repeat N               runs to time\n"
+     "  --compare reference      run the reference lowering as well, and compare the bits; exit\n"
+     "                           status 1 when they differ\n"
+     "\n"
+     "Both:\n"
+     "  --constant NAME=TYPE:VALUE  a function constant, by name or index\n"
+     "  --math MODE              safe (default), relaxed or fast\n"
+     "  --lowering WHICH         automatic (default), widened or reference\n"
+     "  --instruction-set SET    baseline, avx2 or avx512 (default: the best of this machine)\n"
+     "\n"
+     "  holdfast kernel run axpy.metal --in x=f32[4096]:random --in a=f32:2 --out y=f32[4096] \\\n"
+     "      --grid 4096 --threadgroup 256 --repeat 100 --compare reference\n",
+     run_kernel},
     {"info", "", "device, threads, instruction set and memory", "", run_info},
     {"switches", "[--markdown]", "the environment switches, with their values now",
      "  --markdown   the table as the README has it\n", run_switches},

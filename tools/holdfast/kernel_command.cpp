@@ -1,0 +1,155 @@
+// `holdfast kernel check` and the choice between the subcommands of `holdfast kernel`.
+#include <cstdio>
+#include <exception>
+
+#include "base/sync.h"
+#include "devices/cpu/jit/dispatch.h"
+#include "tools/holdfast/commands.h"
+#include "tools/holdfast/kernel_arguments.h"
+#include "tools/holdfast/kernel_command.h"
+
+namespace holdfast::tool {
+
+KernelOptions::KernelOptions() { compile.instruction_set = jit::host_instruction_set(); }
+
+bool KernelOptions::take(Arguments arguments, size_t& i) {
+  const std::string& name = arguments[i];
+  if (name != "--lowering" && name != "--math" && name != "--instruction-set" &&
+      name != "--constant") {
+    return false;
+  }
+  const std::string& value = value_of(arguments, i);
+  if (name == "--constant") {
+    constants.push_back(parse_constant(value));
+  } else if (name == "--lowering") {
+    if (value != "automatic" && value != "widened" && value != "reference")
+      throw UsageError("--lowering must be automatic, widened or reference, not \"" + value + "\"");
+    compile.lowering = value == "automatic" ? jit::Lowering::automatic
+                       : value == "widened" ? jit::Lowering::widened
+                                            : jit::Lowering::reference;
+  } else if (name == "--math") {
+    if (value != "safe" && value != "relaxed" && value != "fast")
+      throw UsageError("--math must be safe, relaxed or fast, not \"" + value + "\"");
+    math = value == "safe"      ? msl::MathMode::safe
+           : value == "relaxed" ? msl::MathMode::relaxed
+                                : msl::MathMode::fast;
+  } else {
+    bool found = false;
+    for (auto set :
+         {jit::InstructionSet::baseline, jit::InstructionSet::avx2, jit::InstructionSet::avx512}) {
+      if (value != jit::instruction_set_name(set)) continue;
+      if (!jit::host_supports(set)) throw UsageError("this processor does not run " + value);
+      compile.instruction_set = set;
+      found = true;
+    }
+    if (!found)
+      throw UsageError("--instruction-set must be baseline, avx2 or avx512, not \"" + value + "\"");
+  }
+  return true;
+}
+
+void KernelOptions::apply(msl::KernelSource& source) const {
+  source.math = math;
+  source.constants = constants;
+}
+
+const std::string& value_of(Arguments arguments, size_t& i) {
+  const std::string& option = arguments[i];
+  if (++i == arguments.size()) throw UsageError(option + " needs a value");
+  return arguments[i];
+}
+
+std::string lowering_text(const jit::CompiledKernel& kernel, jit::InstructionSet set) {
+  if (kernel.lowering != jit::Lowering::reference)
+    return std::string("widened for ") + jit::instruction_set_name(set);
+  return "reference lowering" + (kernel.remark.empty() ? "" : ": " + kernel.remark);
+}
+
+namespace {
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text.empty() ? "none" : text;
+}
+
+void print_argument(const msl::KernelArgument& argument) {
+  using Kind = msl::KernelArgument::Kind;
+  const char* space = argument.kind == Kind::constant      ? "constant"
+                      : argument.kind == Kind::threadgroup ? "threadgroup"
+                                                           : "device";
+  std::printf("      %s(%u)  %-16s %s, %u bytes an element%s\n",
+              argument.kind == Kind::threadgroup ? "threadgroup" : "buffer", argument.slot,
+              argument.name.c_str(), space, argument.element_size,
+              argument.written ? ", written" : "");
+}
+
+void print_kernel(const std::string& name, const jit::CompiledKernel& kernel,
+                  const KernelOptions& options, double milliseconds) {
+  const msl::KernelInterface& interface = kernel.interface;
+  std::printf("  %s\n", name.c_str());
+  std::printf("    code            %s; %zu bytes in %.1f ms\n",
+              lowering_text(kernel, options.compile.instruction_set).c_str(), kernel.object.size(),
+              milliseconds);
+  std::printf("    attributes      %s\n", join(interface.attributes).c_str());
+  std::printf("    threadgroup     %u bytes of memory, at most %u threads\n",
+              interface.threadgroup_bytes, interface.max_threads);
+  std::printf("    arguments%s\n", interface.arguments.empty() ? "       none" : "");
+  for (const msl::KernelArgument& argument : interface.arguments) print_argument(argument);
+}
+
+// Compiles every kernel of the file; false when one does not compile.
+bool check_file(const std::string& path, const KernelOptions& options) {
+  std::printf("%s\n", path.c_str());
+  try {
+    msl::KernelSource source = source_of_file(path);
+    options.apply(source);
+    jit::Compiler& compiler = jit::default_compiler();
+    std::vector<msl::KernelInterface> kernels = compiler.list(source);
+    if (kernels.empty())
+      std::printf("  no kernels: [[kernel]] functions, or templates with [[host_name]]\n");
+    bool all_good = true;
+    for (const msl::KernelInterface& kernel : kernels) {
+      source.kernel = source.entry = kernel.entry;
+      try {
+        auto start = sync::Clock::now();
+        jit::CompiledKernel compiled = compiler.compile(source, options.compile);
+        std::chrono::duration<double, std::milli> time = sync::Clock::now() - start;
+        print_kernel(kernel.entry, compiled, options, time.count());
+      } catch (const std::exception& error) {
+        std::printf("  %s\n    FAILED %s\n", kernel.entry.c_str(), error.what());
+        all_good = false;
+      }
+    }
+    return all_good;
+  } catch (const std::exception& error) {
+    std::printf("  FAILED %s\n", error.what());
+    return false;
+  }
+}
+
+int run_check(Arguments arguments) {
+  KernelOptions options;
+  std::vector<std::string> files;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (options.take(arguments, i)) continue;
+    if (arguments[i].starts_with("-")) throw UsageError("unknown option \"" + arguments[i] + "\"");
+    files.push_back(arguments[i]);
+  }
+  if (files.empty()) throw UsageError("kernel check needs a FILE");
+  jit::default_compiler();  // its absence is one error, not one for each file
+  bool all_good = true;
+  for (const std::string& file : files) all_good = check_file(file, options) && all_good;
+  return all_good ? 0 : 1;
+}
+
+}  // namespace
+
+int run_kernel(Arguments arguments) {
+  if (arguments.empty()) throw UsageError("kernel needs `check` or `run`");
+  if (arguments[0] == "check") return run_check(arguments.subspan(1));
+  if (arguments[0] == "run") return run_kernel_run(arguments.subspan(1));
+  throw UsageError("there is no `kernel " + arguments[0] + "`; there are check and run");
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,32 @@
+// What the subcommands of `holdfast kernel` share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "devices/cpu/jit/compiler.h"
+#include "tools/holdfast/commands.h"
+
+namespace holdfast::tool {
+
+// How a source is compiled: --lowering, --math, --instruction-set, --constant.
+struct KernelOptions {
+  KernelOptions();
+  jit::CompileOptions compile;
+  msl::MathMode math = msl::MathMode::safe;
+  std::vector<msl::FunctionConstant> constants;
+
+  // Is arguments[i] one of them? Then takes it with its value.
+  bool take(Arguments arguments, size_t& i);
+  void apply(msl::KernelSource& source) const;
+};
+
+// The argument after option arguments[i]; moves on to it.
+const std::string& value_of(Arguments arguments, size_t& i);
+
+// "widened for avx2", or the reference lowering and why.
+std::string lowering_text(const jit::CompiledKernel& kernel, jit::InstructionSet set);
+
+int run_kernel_run(Arguments arguments);
+
+}  // namespace holdfast::tool
