@@ -12,34 +12,20 @@
 #include "benchmarks/decode.h"
 #include "benchmarks/machine_info.h"
 #include "tools/holdfast/commands.h"
+#include "tools/holdfast/demo.h"
 
 namespace holdfast::tool {
 namespace {
 
 constexpr int sequences = 32;
-constexpr int tokens_each = 48;
+constexpr int tokens_each = 24;
 constexpr bench::DecodeSizes sizes{64, 4, 32, 256};
 
 double mebibytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-void heading(const char* text) { std::printf("\n%s\n", text); }
-
 bool same_bits(const array& a, const array& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.data<char>(), b.data<char>(), a.nbytes()) == 0;
 }
-
-// "yes" or "NO", and remembers a NO.
-class Verdict {
- public:
-  const char* of(bool good) {
-    all_good_ = all_good_ && good;
-    return good ? "yes" : "NO";
-  }
-  bool all_good() const { return all_good_; }
-
- private:
-  bool all_good_ = true;
-};
 
 // --- lazy and fused ---------------------------------------------------------------------
 
@@ -159,6 +145,14 @@ void show_errors(Verdict& verdict) {
   heading("Errors are exceptions that name the op");
   array table = ones({4, 8});
   show_error(verdict, "while building", [&] { matmul(table, table); });
+  if (metal::is_available()) {
+    show_error(verdict, "in a kernel", [&] {
+      auto kernel = fast::metal_kernel("swish", {"x"}, {"y"},
+                                       "uint i = thread_position_in_grid.x;\n"
+                                       "y[i] = x[i] * sigmoid(x[i]);");
+      eval(kernel({table}, {{4, 8}}, {float32}, {32, 1, 1}, {32, 1, 1}, {}, {}, false, {})[0]);
+    });
+  }
   show_error(verdict, "while running", [&] {
     label::Scope scope("decoder/layer 3");
     eval(take(table, array({1, 9}), 0) * 2.0f);
@@ -178,10 +172,12 @@ int run_demo(Arguments arguments) {
               machine.processor.c_str(), machine.library_threads, machine.kernels);
   Verdict verdict;
   show_fusion(verdict);
+  show_kernels(verdict);
   show_threads(verdict);
   show_errors(verdict);
   heading("Next");
   std::printf(
+      "  ./run kernel --help    check, run and time a .metal file of yours\n"
       "  ./run bench --quick    measure this machine and the library on it, in under a minute\n"
       "  ./run help             what else the command can do\n"
       "  README.md              a first program of 15 lines\n");
