@@ -1,0 +1,126 @@
+// The two lowerings against each other, on random programs: every bit must agree, on every
+// instruction set. HOLDFAST_TEST_SEED=n runs one seed and prints its program.
+#include <doctest/doctest.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "devices/cpu/jit/compiler/service.h"
+#include "jit/random_kernels.h"
+#include "msl/frontend/frontend.h"
+
+using namespace holdfast;
+using namespace holdfast::jit;
+using namespace holdfast::jit::testing;
+
+namespace {
+
+struct Results {
+  std::vector<uint32_t> values;
+  std::vector<float> floats;
+  std::vector<uint32_t> counters;
+};
+
+bool same(float a, float b) {
+  return std::memcmp(&a, &b, sizeof(a)) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+// Where the two differ first; empty when they do not.
+std::string difference(const Results& a, const Results& b) {
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    if (a.values[i] != b.values[i])
+      return "out[" + std::to_string(i) + "]: " + std::to_string(a.values[i]) + " and " +
+             std::to_string(b.values[i]);
+  }
+  for (size_t i = 0; i < a.floats.size(); ++i) {
+    if (!same(a.floats[i], b.floats[i]))
+      return "fout[" + std::to_string(i) + "]: " + std::to_string(a.floats[i]) + " and " +
+             std::to_string(b.floats[i]);
+  }
+  if (a.counters != b.counters) return "counters";
+  return "";
+}
+
+Results run_once(const CpuPipeline& pipeline, const RandomKernel& kernel) {
+  size_t threads = size_t{kernel.grid[0]} * kernel.grid[1] * kernel.grid[2];
+  Results results;
+  results.values.resize(threads * random_kernel_results);
+  results.floats.resize(threads * random_kernel_floats);
+  results.counters.resize(random_kernel_counters);
+  std::vector<uint32_t> in(random_kernel_inputs), parameters(random_kernel_parameters);
+  for (uint32_t i = 0; i < in.size(); ++i) in[i] = (i * 2246822519u) >> (i % 24);
+  for (uint32_t i = 0; i < parameters.size(); ++i) parameters[i] = (i * 40503u) >> 3;
+  // By parameter of the function, whatever their order.
+  std::map<std::string, void*> by_name{{"in", in.data()},
+                                       {"out", results.values.data()},
+                                       {"fout", results.floats.data()},
+                                       {"counters", results.counters.data()},
+                                       {"parameters", parameters.data()}};
+  std::vector<void*> buffers;
+  for (const msl::KernelArgument& argument : pipeline.interface().arguments)
+    buffers.push_back(by_name.at(argument.name));
+  run(pipeline, buffers, kernel.grid, kernel.threadgroup);
+  return results;
+}
+
+// What went wrong with the seed; empty when nothing did. Counts the kernels that were widened.
+std::string check(uint64_t seed, int& widened) {
+  RandomKernel kernel = random_kernel(seed);
+  msl::KernelSource source;
+  source.kernel = "random_kernel";
+  source.text = kernel.source;
+  llvm::LLVMContext context;
+  msl::KernelInterface interface;
+  std::unique_ptr<llvm::Module> scalar = msl::to_scalar_ir(source, context, interface);
+  auto compile = [&](Lowering lowering, InstructionSet set) {
+    CompileOptions options;
+    options.lowering = lowering;
+    options.instruction_set = set;
+    if (const char* folder = std::getenv("HOLDFAST_DUMP_KERNELS")) options.dump_directory = folder;
+    return CpuPipeline::load("random_kernel", compile_scalar_ir(llvm::CloneModule(*scalar), interface,
+                                                                options, "random_kernel"));
+  };
+  Results expected =
+      run_once(*compile(Lowering::reference, host_instruction_set()), kernel);
+  for (InstructionSet set : instruction_sets()) {
+    Ref<CpuPipeline> pipeline = compile(Lowering::automatic, set);
+    widened += pipeline->is_widened();
+    std::string found = difference(expected, run_once(*pipeline, kernel));
+    if (!found.empty())
+      return std::string(pipeline->is_widened() ? "widened" : "reference") + ", " +
+             instruction_set_name(set) + ": " + found;
+  }
+  return "";
+}
+
+void check_seeds(uint64_t first, uint64_t count) {
+  if (const char* one = std::getenv("HOLDFAST_TEST_SEED")) {
+    first = std::strtoull(one, nullptr, 10);
+    count = 1;
+    std::puts(random_kernel(first).source.c_str());
+  }
+  int widened = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    std::string problem;
+    try {
+      problem = check(seed, widened);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    CAPTURE(seed);
+    CHECK_MESSAGE(problem.empty(), "HOLDFAST_TEST_SEED=", seed, ": ", problem);
+  }
+  MESSAGE("widened ", widened, " of ", count * instruction_sets().size());
+}
+
+}  // namespace
+
+TEST_CASE("random kernels: widened and reference agree on every bit") { check_seeds(1, 200); }
+
+TEST_CASE("random kernels: thousands of them [long]") { check_seeds(1001, 5000); }
