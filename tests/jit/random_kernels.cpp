@@ -49,9 +49,8 @@ class Generator {
   };
 
   void choose_sizes(RandomKernel& kernel) {
-    static constexpr Size groups[] = {{32, 1, 1}, {64, 1, 1}, {96, 1, 1}, {8, 4, 2},
-                                      {1, 1, 1},  {50, 1, 1}, {33, 2, 1}, {16, 16, 1},
-                                      {5, 7, 3},  {128, 1, 1}};
+    static constexpr Size groups[] = {{32, 1, 1}, {64, 1, 1}, {96, 1, 1},  {8, 4, 2}, {1, 1, 1},
+                                      {50, 1, 1}, {33, 2, 1}, {16, 16, 1}, {5, 7, 3}, {128, 1, 1}};
     kernel.threadgroup = groups[random_.below(std::size(groups))];
     for (size_t axis = 0; axis < 3; ++axis) {
       uint32_t size = kernel.threadgroup[axis];
@@ -87,7 +86,8 @@ class Generator {
          "    uint simdgroup [[simdgroup_index_in_threadgroup]]) {\n"
          "  const uint self = (position.z * grid.y + position.y) * grid.x + position.x;\n"
          "  const uint n = size.x * size.y * size.z;\n"
-         "  uint a = in[self & 255u], b = self * 2654435761u, c = lane, d = in[(self * 7u) & 255u];\n"
+         "  uint a = in[self & 255u], b = self * 2654435761u, c = lane, d = in[(self * 7u) & "
+         "255u];\n"
          "  float f = float(a & 1023u) * 0.125f + 1.0f, g = float(lane) - 7.5f;\n"
          "  uint p[8];\n"
          "  for (uint k = 0; k < 8; ++k) p[k] = a + k * b;\n";
@@ -104,7 +104,8 @@ class Generator {
       s += "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  a += shared[(tid + 1u) % n];\n";
     s += "  device uint* mine = out + self * 8u;\n"
          "  mine[0] = a; mine[1] = b; mine[2] = c; mine[3] = d;\n"
-         "  mine[4] = p[0] ^ p[1]; mine[5] = p[2] + p[3]; mine[6] = p[4] ^ p[5]; mine[7] = p[6] + p[7];\n"
+         "  mine[4] = p[0] ^ p[1]; mine[5] = p[2] + p[3]; mine[6] = p[4] ^ p[5]; mine[7] = p[6] + "
+         "p[7];\n"
          "  fout[self * 2u] = f;\n  fout[self * 2u + 1u] = g;\n}\n";
     return s;
   }
@@ -132,7 +133,8 @@ class Generator {
   std::string leaf() {
     switch (random_.below(12)) {
       case 0:
-        return literal(random_.below(2) ? random_.below(40) : static_cast<uint32_t>(random_.next()));
+        return literal(random_.below(2) ? random_.below(40)
+                                        : static_cast<uint32_t>(random_.next()));
       case 1:
         return "lane";
       case 2:
@@ -146,7 +148,8 @@ class Generator {
       case 6:
         return "in[(" + variable() + " + " + literal(random_.below(64)) + ") & 255u]";
       case 7:
-        return "in[(lane * " + literal(1 + random_.below(4)) + " + " + uniform_value() + ") & 255u]";
+        return "in[(lane * " + literal(1 + random_.below(4)) + " + " + uniform_value() +
+               ") & 255u]";
       default:
         return loop_variable_or(variable());
     }
@@ -213,8 +216,8 @@ class Generator {
     static constexpr const char* comparisons[] = {"<", ">", "<=", ">=", "==", "!="};
     switch (random_.below(6)) {
       case 0:
-        return "((" + expression(depth + 1) + " & " + literal(1 + random_.below(3)) + ") == " +
-               literal(random_.below(2)) + ")";
+        return "((" + expression(depth + 1) + " & " + literal(1 + random_.below(3)) +
+               ") == " + literal(random_.below(2)) + ")";
       case 1:
         return "(int(" + expression(depth + 1) + ") < int(" + expression(depth + 1) + "))";
       case 2:
@@ -323,9 +326,9 @@ class Generator {
       case 5:
         return variable() + op + cross_lane() + ";";
       case 6:
-        return random_.one_in(2) ? "f = simd_sum(f) * 0.03125f;"
-                                 : "g = simd_shuffle_xor(g, ushort(" + text(1 + random_.below(31)) +
-                                       "));";
+        return random_.one_in(2)
+                   ? "f = simd_sum(f) * 0.03125f;"
+                   : "g = simd_shuffle_xor(g, ushort(" + text(1 + random_.below(31)) + "));";
       default:
         return variable() + op + expression() + ";";
     }
@@ -359,7 +362,8 @@ class Generator {
                expression(1) + " & 255u, memory_order_relaxed);\n";
       case 3:
         if (place.in_loop && !place.holds_barrier) {
-          return in + "if " + condition() + " " + (random_.one_in(2) ? "break" : "continue") + ";\n";
+          return in + "if " + condition() + " " + (random_.one_in(2) ? "break" : "continue") +
+                 ";\n";
         }
         return in + assignment() + "\n";
       case 4:
@@ -388,24 +392,26 @@ class Generator {
   // Everyone shows a value and looks at somebody's.
   std::string exchange(const std::string& in) {
     return in + "threadgroup_barrier(mem_flags::mem_" +
-           (random_.one_in(2) ? "threadgroup" : "none") + ");\n" + in + "shared[tid] = " +
-           expression() + ";\n" + in + "threadgroup_barrier(mem_flags::mem_threadgroup);\n" + in +
-           variable() + " ^= shared[(" + expression() + ") % n];\n";
+           (random_.one_in(2) ? "threadgroup" : "none") + ");\n" + in +
+           "shared[tid] = " + expression() + ";\n" + in +
+           "threadgroup_barrier(mem_flags::mem_threadgroup);\n" + in + variable() + " ^= shared[(" +
+           expression() + ") % n];\n";
   }
 
   std::string branch(int level, int depth, Place place) {
     Place inside = place;
     inside.is_uniform = false;
     std::string in = indent(level);
-    std::string s = in + "if " + condition() + " {\n" + block(level + 1, depth + 1, inside, few(depth));
+    std::string s =
+        in + "if " + condition() + " {\n" + block(level + 1, depth + 1, inside, few(depth));
     if (random_.one_in(2)) s += in + "} else {\n" + block(level + 1, depth + 1, inside, few(depth));
     return s + in + "}\n";
   }
 
   std::string uniform_branch(int level, int depth, Place place) {
     std::string in = indent(level);
-    std::string s = in + "if ((" + uniform_value() + " & 1u) == " + literal(random_.below(2)) + ") {\n" +
-                    block(level + 1, depth + 1, place, few(depth));
+    std::string s = in + "if ((" + uniform_value() + " & 1u) == " + literal(random_.below(2)) +
+                    ") {\n" + block(level + 1, depth + 1, place, few(depth));
     if (random_.one_in(2)) s += in + "} else {\n" + block(level + 1, depth + 1, place, few(depth));
     return s + in + "}\n";
   }
@@ -425,8 +431,8 @@ class Generator {
     std::string s = in + "const uint n" + id + " = " + bound + ";\n";
     bool is_while = random_.one_in(4);
     if (is_while) {
-      s += in + "uint k" + id + " = 0;\n" + in + "while (k" + id + " < n" + id + ") {\n" + in + "  ++k" +
-           id + ";\n";
+      s += in + "uint k" + id + " = 0;\n" + in + "while (k" + id + " < n" + id + ") {\n" + in +
+           "  ++k" + id + ";\n";
     } else {
       s += in + "for (uint k" + id + " = 0; k" + id + " < n" + id + "; ++k" + id + ") {\n";
     }
@@ -443,8 +449,8 @@ class Generator {
     std::string in = indent(level);
     std::string s = in + "switch (" + expression() + " & 3u) {\n";
     for (uint32_t i = 0; i < 3; ++i) {
-      s += in + "  case " + text(i) + ": {\n" + block(level + 2, depth + 1, inside, few(depth + 1)) + in +
-           "  }\n";
+      s += in + "  case " + text(i) + ": {\n" +
+           block(level + 2, depth + 1, inside, few(depth + 1)) + in + "  }\n";
       if (!random_.one_in(3)) s += in + "  break;\n";
     }
     return s + in + "  default: " + assignment() + "\n" + in + "}\n";
@@ -453,7 +459,7 @@ class Generator {
   Random random_;
   uint32_t threads_ = 0;
   bool uses_shared_ = false, helper_ = false;
-  uint32_t loops_ = 0, budget_ = 60;
+  uint32_t loops_ = 0, budget_ = 40;
   std::vector<std::string> loop_variables_;
 };
 

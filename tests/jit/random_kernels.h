@@ -2,8 +2,8 @@
 // operations, private arrays, threadgroup memory. Each seed gives one program, always the same.
 //
 // What a program computes is defined: no signed overflow, no variable without a value, no data race
-// (a thread writes its own places, and barriers stand in uniform control flow), no NaN whose bits are
-// looked at. So two lowerings must agree on every bit.
+// (a thread writes its own places, and barriers stand in uniform control flow), no NaN whose bits
+// are looked at. So two lowerings must agree on every bit.
 #pragma once
 
 #include <cstdint>

@@ -83,11 +83,11 @@ std::string check(uint64_t seed, int& widened) {
     options.lowering = lowering;
     options.instruction_set = set;
     if (const char* folder = std::getenv("HOLDFAST_DUMP_KERNELS")) options.dump_directory = folder;
-    return CpuPipeline::load("random_kernel", compile_scalar_ir(llvm::CloneModule(*scalar), interface,
-                                                                options, "random_kernel"));
+    return CpuPipeline::load(
+        "random_kernel",
+        compile_scalar_ir(llvm::CloneModule(*scalar), interface, options, "random_kernel"));
   };
-  Results expected =
-      run_once(*compile(Lowering::reference, host_instruction_set()), kernel);
+  Results expected = run_once(*compile(Lowering::reference, host_instruction_set()), kernel);
   for (InstructionSet set : instruction_sets()) {
     Ref<CpuPipeline> pipeline = compile(Lowering::automatic, set);
     widened += pipeline->is_widened();

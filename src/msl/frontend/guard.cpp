@@ -59,6 +59,10 @@ void* run(void* argument) {
 }  // namespace
 
 void run_guarded(std::function<void()> work) {
+  if (current_job != nullptr) {
+    work();
+    return;
+  }
   static std::once_flag installed;
   std::call_once(installed, [] {
     llvm::install_fatal_error_handler(on_fatal_error);

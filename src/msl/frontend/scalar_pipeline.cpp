@@ -34,6 +34,7 @@
 #include <set>
 #include <string_view>
 
+#include "msl/frontend/define_arithmetic.h"
 #include "msl/frontend/frontend.h"
 #include "msl/scalar_ir.h"
 
@@ -195,20 +196,12 @@ void prepare(llvm::Module& module, llvm::Function& entry, MathMode math) {
     }
   }
   for (llvm::Function& function : module) {
+    define_arithmetic(function);
     for (llvm::Instruction& instruction :
          llvm::make_early_inc_range(llvm::instructions(function))) {
       llvm::IRBuilder<> builder(&instruction);
-      if (instruction.isShift()) {
-        // The amount counts modulo the width.
-        llvm::Value* amount = instruction.getOperand(1);
-        const unsigned width = instruction.getType()->getScalarSizeInBits();
-        if (!llvm::isa<llvm::ConstantInt>(amount) && llvm::isPowerOf2_32(width)) {
-          instruction.setOperand(
-              1, builder.CreateAnd(amount, llvm::ConstantInt::get(amount->getType(), width - 1)));
-        }
-        instruction.dropPoisonGeneratingFlags();
-      } else if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-                 call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd) {
+      if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+          call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd) {
         // Products are fused only where the source says fma.
         llvm::Value* product = builder.CreateFMul(call->getArgOperand(0), call->getArgOperand(1));
         call->replaceAllUsesWith(builder.CreateFAdd(product, call->getArgOperand(2)));

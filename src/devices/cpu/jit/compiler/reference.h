@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "msl/frontend/define_arithmetic.h"
+
 namespace llvm {
 class Function;
 }
@@ -16,14 +18,11 @@ namespace holdfast::jit {
 //    (`threadgroup_bytes` of it, each aligned to 16 bytes or more);
 //  - cross-lane operations and barriers are calls through ReferenceRuntime;
 //  - every loop polls GroupContext::cancelled on its back edge;
-//  - what C++ leaves undefined is defined as the widened code defines it: x / 0 = 0, x % 0 = x,
-//    INT_MIN / -1 = INT_MIN, INT_MIN % -1 = 0, shifts by the amount modulo the width, conversions
-//    of floats to integers saturate and turn NaN into 0.
+//  - arithmetic is defined for all operands (msl/frontend/define_arithmetic.h).
 // `parks`, when not null, says whether a thread can wait for others: if not, it needs no fibre.
 llvm::Function* lower_to_thread(llvm::Function& scalar, uint32_t& threadgroup_bytes,
                                 bool* parks = nullptr);
 
-// The last point above by itself.
-void define_arithmetic(llvm::Function& function);
+using msl::define_arithmetic;
 
 }  // namespace holdfast::jit

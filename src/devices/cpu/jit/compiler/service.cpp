@@ -18,14 +18,9 @@
 #include "devices/cpu/jit/compiler/codegen.h"
 #include "devices/cpu/jit/compiler/dump.h"
 #include "devices/cpu/jit/compiler/reference.h"
+#include "msl/frontend/frontend.h"
+#include "msl/frontend/guard.h"
 
-#define FRONTEND_HEADER "msl/frontend/frontend.h"
-#define GUARD_HEADER "msl/frontend/guard.h"
-#if __has_include(FRONTEND_HEADER)
-#include FRONTEND_HEADER
-#include GUARD_HEADER
-#define HOLDFAST_JIT_FRONTEND 1
-#endif
 #define MATH_HEADER "devices/cpu/jit/compiler/widen/expand_math.h"
 #define WIDEN_HEADER "devices/cpu/jit/compiler/widen/widen.h"
 #if __has_include(WIDEN_HEADER)
@@ -201,29 +196,18 @@ class Service final : public Compiler {
     return text;
   }
 
-  std::vector<msl::KernelInterface> list(
-      [[maybe_unused]] const msl::KernelSource& source) override {
-#if HOLDFAST_JIT_FRONTEND
+  std::vector<msl::KernelInterface> list(const msl::KernelSource& source) override {
     return msl::list_kernels(source);
-#else
-    throw std::runtime_error("[jit] this build has no front-end");
-#endif
   }
 
-  CompiledKernel compile([[maybe_unused]] const msl::KernelSource& source,
-                         [[maybe_unused]] const CompileOptions& options) override {
-#if HOLDFAST_JIT_FRONTEND
+  CompiledKernel compile(const msl::KernelSource& source, const CompileOptions& options) override {
     CompiledKernel kernel;
     // All that the compilation owns is on the guarded thread: when LLVM gives up, it stays there.
     msl::run_guarded([&] { kernel = compile_here(source, options); });
     return kernel;
-#else
-    throw std::runtime_error("[jit] this build has no front-end");
-#endif
   }
 
  private:
-#if HOLDFAST_JIT_FRONTEND
   static CompiledKernel compile_here(const msl::KernelSource& source,
                                      const CompileOptions& options) {
     char identity[20];
@@ -240,7 +224,6 @@ class Service final : public Compiler {
               kernel.remark.empty() ? "widened\n" : "not widened: " + kernel.remark + "\n");
     return kernel;
   }
-#endif
 };
 
 }  // namespace
