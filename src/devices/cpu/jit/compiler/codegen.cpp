@@ -167,7 +167,7 @@ void set_target(llvm::Module& module, llvm::TargetMachine& machine) {
   module.setTargetTriple(machine.getTargetTriple().str());
   module.setDataLayout(machine.createDataLayout());
   // Data is addressed relative to the code, never through a table.
-  module.setPICLevel(llvm::PICLevel::BigPIC);
+  if (module.getPICLevel() == llvm::PICLevel::NotPIC) module.setPICLevel(llvm::PICLevel::BigPIC);
   for (llvm::GlobalVariable& global : module.globals()) {
     if (!global.isDeclaration()) global.setLinkage(llvm::GlobalValue::InternalLinkage);
     global.setDSOLocal(true);

@@ -22,9 +22,12 @@
 #include "msl/frontend/guard.h"
 
 #define MATH_HEADER "devices/cpu/jit/compiler/widen/expand_math.h"
+#if __has_include(MATH_HEADER)
+#include MATH_HEADER
+#define HOLDFAST_JIT_MATH 1
+#endif
 #define WIDEN_HEADER "devices/cpu/jit/compiler/widen/widen.h"
 #if __has_include(WIDEN_HEADER)
-#include MATH_HEADER
 #include WIDEN_HEADER
 #define HOLDFAST_JIT_WIDEN 1
 #endif
@@ -118,7 +121,7 @@ class Job {
     dump_.module("scalar.ll", *module);
     verify(*module, "the front-end");
     define_arithmetic(kernel_of(*module));
-#if HOLDFAST_JIT_WIDEN
+#if HOLDFAST_JIT_MATH
     expand_math(kernel_of(*module), options_.instruction_set);
 #endif
     CompiledKernel kernel;
@@ -174,6 +177,12 @@ class Job {
     const char* lowered = kernel.lowering == Lowering::reference ? "reference.ll" : "widened.ll";
     dump_.module(lowered, module);
     optimise(module, machine_);
+#if HOLDFAST_JIT_MATH
+    // The optimiser finds its way back to half precision, and the back-end from there to libraries.
+    for (llvm::Function& function : module) {
+      if (!function.isDeclaration()) expand_math(function, options_.instruction_set);
+    }
+#endif
     if (dump_) dump_.module((std::string("optimised.") + lowered).c_str(), module);
     ObjectCode code = emit_object(module, machine_, /*with_assembly=*/static_cast<bool>(dump_));
     dump_.text("s", code.assembly);
