@@ -1,6 +1,8 @@
 // simd_*, quad_*, simdgroup_matrix and atomics of our metal_stdlib over one simdgroup, on each
 // lowering.
 #include <doctest/doctest.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 
 #include <bit>
 #include <cstdint>
@@ -8,6 +10,7 @@
 
 #include "msl/stdlib_testing.h"
 
+using namespace holdfast;
 using namespace holdfast::msl;
 using namespace holdfast::msl::testing;
 
@@ -67,8 +70,8 @@ uint32_t quad(uint32_t i) { return i & ~3u; }
 
 TEST_CASE("metal_stdlib: reductions and scans over a simdgroup, for every type") {
   std::vector<Row> rows;
-  for (const char* type :
-       {"float", "half", "int", "uint", "short", "ushort", "char", "uchar", "long", "ulong"}) {
+  for (const char* type : {"float", "half", "bfloat", "int", "uint", "short", "ushort", "char",
+                           "uchar", "long", "ulong"}) {
     rows.push_back({type, "simd_sum(x)", [](uint32_t) { return sum(0, 32); }});
     rows.push_back({type, "simd_max(x)", [](uint32_t) { return 7; }});
     rows.push_back({type, "simd_min(x)", [](uint32_t) { return 1; }});
@@ -106,7 +109,7 @@ TEST_CASE("metal_stdlib: reductions and scans over a simdgroup, for every type")
 
 TEST_CASE("metal_stdlib: shuffles, for every type") {
   std::vector<Row> rows;
-  for (const char* type : {"float", "half", "int", "ushort", "char", "long", "ulong"}) {
+  for (const char* type : {"float", "half", "bfloat", "int", "ushort", "char", "long", "ulong"}) {
     rows.push_back(
         {type, "simd_shuffle(x, ushort(31 - lane))", [](uint32_t i) { return value_of(31 - i); }});
     rows.push_back({type, "simd_shuffle_xor(x, 5)", [](uint32_t i) { return value_of(i ^ 5); }});
@@ -216,6 +219,31 @@ kernel void check(const device float* a [[buffer(0)]], const device float* b [[b
         CHECK(d[64 + row * 8 + column] == 3 * a[row * 16 + column] + 3 * b[row * 8 + column]);
       }
   }
+}
+
+TEST_CASE("metal_stdlib: a float4 in memory that is aligned for a float only") {
+  const KernelSource source = stdlib_source(R"(
+kernel void check(const device float* in [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  float4 v = ((const device float4*)(in + 1))[i];
+  ((device float4*)(out + 1))[i] = v.wzyx + ((const device float4*)(in + 1))[0];
+})");
+  REQUIRE(problem_of(source) == "");
+  std::vector<float> in(1 + 4 * lanes);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  llvm::LLVMContext context;
+  KernelInterface interface;
+  auto module = to_scalar_ir(source, context, interface);
+  for (llvm::Function& function : *module)
+    for (llvm::Instruction& instruction : llvm::instructions(function))
+      if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction))
+        CHECK(llvm::getLoadStoreAlignment(&instruction).value() <= 4);
+  // The baseline has instructions that insist on alignment.
+  for (auto set : {jit::InstructionSet::baseline, jit::host_instruction_set()})
+    for (auto lowering : lowerings()) {
+      std::vector<float> out(1 + 4 * lanes);
+      run_stdlib(source, lowering, {in.data(), out.data()}, lanes, set);
+      for (size_t i = 0; i < 4 * lanes; ++i) CHECK(out[1 + i] == in[1 + (i ^ 3)] + in[1 + i % 4]);
+    }
 }
 
 TEST_CASE("metal_stdlib: atomics of every type, on device and threadgroup memory") {

@@ -38,13 +38,14 @@ inline std::string problem_of(const KernelSource& source) {
 
 // Runs the kernel of `source` over `threads` threads in one threadgroup.
 inline void run_stdlib(const KernelSource& source, jit::Lowering lowering,
-                       std::vector<void*> buffers, uint32_t threads) {
+                       std::vector<void*> buffers, uint32_t threads,
+                       jit::InstructionSet set = jit::host_instruction_set()) {
   llvm::LLVMContext context;
   KernelInterface interface;
   auto module = to_scalar_ir(source, context, interface);
   jit::CompileOptions options;
   options.lowering = lowering;
-  options.instruction_set = jit::host_instruction_set();
+  options.instruction_set = set;
   auto pipeline = jit::CpuPipeline::load(
       "stdlib", jit::compile_scalar_ir(std::move(module), interface, options, "stdlib"));
   jit::DispatchArguments arguments;

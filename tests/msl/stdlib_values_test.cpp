@@ -452,7 +452,7 @@ EXPECT(quad_broadcast(3, 1) == 3))");
 
 TEST_CASE("metal_stdlib: functions of values that are known at run time only") {
   check_lines(
-      R"(float x = in[2], y = in[3]; int i = int(x), j = int(y); uint u = uint(x); half h = half(x);
+      R"(float x = in[2], y = in[3]; int i = int(x), j = int(y); uint u = uint(x); half h = half(x); bfloat b = bfloat(y);
 float4 v = float4(in[0], in[1], in[2], in[3]);
 EXPECT(abs(exp(x) - 7.3890561f) < 1e-6f)
 EXPECT(abs(fast::exp(x) - 7.3890561f) < 4e-6f)
@@ -464,6 +464,7 @@ EXPECT(fmod(in[7], y) == 1 && fmod(-in[7], y) == -1)
 EXPECT(max(x, y) == 3 && max(in[0] / in[0], y) == 3 && min(y, in[0] / in[0]) == 3)
 EXPECT(isnan(in[0] / in[0]) && isinf(in[1] / in[0]) && !isfinite(in[1] / in[0]))
 EXPECT(h / 3 == half(0.6665f) && same<decltype(h / 3), half>)
+EXPECT(float(b * b + b) == 12 && float(b) / 2 == 1.5f && same<decltype(b * b), bfloat>)
 EXPECT(v[i] == 2 && v[u] == 2)
 v[j] = 9; v[i - 1] += 5;
 EXPECT(all(v == float4(0, 6, 2, 9)))
@@ -471,7 +472,7 @@ EXPECT(dot(v, v) == 121 && all(v.wz == float2(9, 2)) && length(v) == 11)
 EXPECT(mulhi(int(1 << 30) * i, j) == -2 && rotate(u, 31u) == 1u && clz(u) == 30 && popcount(7u * u) == 3)
 EXPECT(clz(uint(in[0])) == 32 && ctz(int(in[0])) == 32)
 EXPECT(addsat(INT_MAX, i) == INT_MAX && subsat(u, 3u) == 0 && extract_bits(0xF0u * u, u + 3u, 4u) == 15u)
-EXPECT(as_type<uint>(x) == 0x40000000u && as_type<ushort>(h) == 0x4000)
+EXPECT(as_type<uint>(x) == 0x40000000u && as_type<ushort>(h) == 0x4000 && as_type<ushort>(b) == 0x4040)
 EXPECT(all(as_type<uchar4>(0x01020304u * u) == uchar4(8, 6, 4, 2)) && as_type<uint>(half2(h, half(y))) == 0x42004000u)
 EXPECT(rint(x + 0.5f) == 2 && round(x + 0.5f) == 3 && floor(-x - 0.5f) == -3 && ceil(x + 0.5f) == 3 && trunc(-x - 0.5f) == -2)
 EXPECT(numeric_limits<float>::max() * x == INFINITY && -INFINITY < x)

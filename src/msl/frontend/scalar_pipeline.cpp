@@ -306,6 +306,7 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
 void finish(llvm::Module& module, llvm::Function& entry) {
   llvm::LLVMContext& context = module.getContext();
   llvm::MDNode* nothing = llvm::MDNode::get(context, {});
+  const llvm::DataLayout& layout = module.getDataLayout();
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(entry))) {
     if (llvm::isa<llvm::FPMathOperator>(instruction)) {
       instruction.setFastMathFlags(llvm::FastMathFlags());
@@ -313,6 +314,14 @@ void finish(llvm::Module& module, llvm::Function& entry) {
     if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
         load != nullptr && load->getPointerAddressSpace() == address_space::constant) {
       load->setMetadata(llvm::LLVMContext::MD_invariant_load, nothing);
+    }
+    // Kernels cast pointers to float4* that are aligned for a float alone, as GPUs allow: no access
+    // of a scalar counts on more.
+    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
+      load->setAlignment(std::min(load->getAlign(), layout.getABITypeAlign(load->getType())));
+    } else if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction)) {
+      store->setAlignment(
+          std::min(store->getAlign(), layout.getABITypeAlign(store->getValueOperand()->getType())));
     }
     if (llvm::isa<llvm::UnreachableInst>(instruction)) {
       llvm::ReturnInst::Create(context, nullptr, &instruction);
