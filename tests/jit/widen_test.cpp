@@ -294,3 +294,19 @@ kernel void k(device const uint4* q [[buffer(0)]], device const float4* x [[buff
                  Buffer::integers(1024, 7)},
                 shapes);
 }
+
+TEST_CASE("widen: places in threadgroup memory that are known when compiling") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+              uint simd [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float part[2 * 32];
+  float sum = simd_sum(x[gid]);
+  if (lane == 0) { part[simd] = sum; part[32 + simd] = sum * sum; }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  float total = 0, squares = 0;
+  for (uint i = 0; i < 1; ++i) { total += part[i]; squares += part[32 + i]; }
+  y[gid] = total * x[gid] + squares;
+})",
+                {Buffer::floats(1024, 1), Buffer::floats(1024, 2)}, rows);
+}

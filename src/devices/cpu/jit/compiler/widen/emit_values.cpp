@@ -32,6 +32,11 @@ llvm::Value* Emitter::constant_of(const llvm::Constant* constant) {
   if (isa<llvm::PoisonValue>(constant)) return llvm::PoisonValue::get(type);
   if (isa<llvm::UndefValue>(constant)) return llvm::UndefValue::get(type);
   if (constant->isNullValue()) return llvm::Constant::getNullValue(type);
+  // A place inside a global: optimising made a constant of it again.
+  llvm::APInt offset(layout_.getIndexTypeSizeInBits(constant->getType()), 0);
+  const Value* base = constant->stripAndAccumulateConstantOffsets(layout_, offset, true);
+  if (auto found = known_.find(base); found != known_.end())
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), found->second, offset.getZExtValue());
   throw Declined{"a constant pointer: " + describe(*constant)};
 }
 
