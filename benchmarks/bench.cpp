@@ -33,6 +33,9 @@ constexpr Suite all_suites[] = {
     {"network",
      "the kernels of neural networks: half-type and quantised products, attention, norms",
      run_network},
+    {"kernels", "kernels in the Metal Shading Language against SIMD by hand and PoCL", run_kernels},
+    {"kernel-latency", "what a kernel costs before it runs: compiling, disk cache, dispatch",
+     run_kernel_latency},
 };
 
 // Characters, not bytes: the table has µ, ≤ and × in it.

@@ -200,5 +200,7 @@ void run_reduce(Report&, const Options&);
 void run_retain(Report&, const Options&);
 void run_matmul(Report&, const Options&);
 void run_network(Report&, const Options&);
+void run_kernels(Report&, const Options&);
+void run_kernel_latency(Report&, const Options&);
 
 }  // namespace holdfast::bench

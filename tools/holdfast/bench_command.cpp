@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "benchmarks/bench.h"
+#include "benchmarks/kernels/latency.h"
 #include "benchmarks/machine_info.h"
 #include "tools/holdfast/commands.h"
 
@@ -29,6 +30,10 @@ void print_machine() {
 }  // namespace
 
 int run_bench(Arguments arguments) {
+  // One half of `kernel-latency`: see latency.h.
+  if (!arguments.empty() && arguments[0] == "--probe") {
+    return bench::run_probe({arguments.begin() + 1, arguments.end()});
+  }
   bench::Options options;
   std::string json;
   std::vector<const bench::Suite*> chosen;
