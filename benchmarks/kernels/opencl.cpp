@@ -181,9 +181,12 @@ std::unique_ptr<OpenCl> OpenCl::find(std::string& why) {
       cl_device_id device;
       if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_CPU, 1, &device, nullptr) != CL_SUCCESS)
         continue;
-      char name[256] = "";
+      char name[1024] = "";
       clGetPlatformInfo(platforms[i], CL_PLATFORM_VERSION, sizeof(name) - 1, name, nullptr);
-      return std::make_unique<Processor>(device, name);
+      // "OpenCL 3.0 PoCL 3.1 …": what it is built of is of no interest here.
+      std::string version(name);
+      size_t end = version.find_first_of(" +", version.find("PoCL ") + 5);
+      return std::make_unique<Processor>(device, version.substr(0, end));
     }
   }
   why = "no OpenCL device on the processor: apt-get install pocl-opencl-icd";
