@@ -12,7 +12,8 @@ sync::Atomic<KernelLibrary*> replacement{nullptr};
 
 std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings) {
   std::string folder = DiskCache::default_folder();
-  if (!settings.disk_cache || folder.empty()) return nullptr;
+  // A kernel from the disk has nothing to dump.
+  if (!settings.disk_cache || !settings.dump_kernels.empty() || folder.empty()) return nullptr;
   return std::make_unique<DiskCache>(std::move(folder), settings.disk_cache_bytes);
 }
 
@@ -21,10 +22,12 @@ std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings
 KernelLibrary::Parts KernelLibrary::process_parts() {
   const environment::Settings& settings = environment::settings();
   Parts parts;
-  parts.compile = [](const KernelRequest& request) {
+  parts.compile = [&settings](const KernelRequest& request) {
     jit::Compiler& compiler = jit::default_compiler();
+    jit::CompileOptions options = request.options();
+    options.dump_directory = settings.dump_kernels;
     try {
-      return compiler.compile(request.source(), request.options());
+      return compiler.compile(request.source(), options);
     } catch (const jit::CompileError&) {
       throw;
     } catch (const std::exception& error) {
