@@ -1,0 +1,1 @@
+constant float scale = 10;
