@@ -1,5 +1,7 @@
 // The kernel library of the process: the JIT of the CPU device behind it, and the user's disk
 // cache.
+#include <cstdio>
+
 #include "base/environment.h"
 #include "base/process.h"
 #include "devices/cpu/jit_kernel.h"
@@ -12,8 +14,7 @@ sync::Atomic<KernelLibrary*> replacement{nullptr};
 
 std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings) {
   std::string folder = DiskCache::default_folder();
-  // A kernel from the disk has nothing to dump.
-  if (!settings.disk_cache || !settings.dump_kernels.empty() || folder.empty()) return nullptr;
+  if (!settings.disk_cache || folder.empty()) return nullptr;
   return std::make_unique<DiskCache>(std::move(folder), settings.disk_cache_bytes);
 }
 
@@ -22,12 +23,10 @@ std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings
 KernelLibrary::Parts KernelLibrary::process_parts() {
   const environment::Settings& settings = environment::settings();
   Parts parts;
-  parts.compile = [&settings](const KernelRequest& request) {
+  parts.compile = [](const KernelRequest& request) {
     jit::Compiler& compiler = jit::default_compiler();
-    jit::CompileOptions options = request.options();
-    options.dump_directory = settings.dump_kernels;
     try {
-      return compiler.compile(request.source(), options);
+      return compiler.compile(request.source(), request.options());
     } catch (const jit::CompileError&) {
       throw;
     } catch (const std::exception& error) {
@@ -36,6 +35,11 @@ KernelLibrary::Parts KernelLibrary::process_parts() {
     }
   };
   parts.load = [](const std::string& name, jit::CompiledKernel kernel) -> Ref<Pipeline> {
+    // It works, but not at the speed that was asked for: the author should know why.
+    if (!kernel.remark.empty()) {
+      std::fprintf(stderr, "holdfast: kernel \"%s\" runs on the reference lowering, slowly: %s\n",
+                   name.c_str(), kernel.remark.c_str());
+    }
     return make_ref<JitKernel>(jit::CpuPipeline::load(name, std::move(kernel)));
   };
   // Known without loading the compiler.
