@@ -88,7 +88,7 @@ inline LayerStack make_layer_stack(LayerStackSizes sizes, uint64_t seed, bool co
                                       layer_kernel_source, "", copies),
                    {}};
   float scale = 1.0f / std::sqrt(static_cast<float>(sizes.width));
-  for (Dtype dtype : {float32, float16}) {
+  for (Dtype dtype : {float32, float16, bfloat16}) {
     array all = astype(
         random::normal({sizes.layers, sizes.width, sizes.width}, 0.0f, scale, random::key(seed++)),
         dtype);

@@ -123,7 +123,7 @@ void show_kernels(Verdict& verdict) {
   }
   std::printf(
       "  `%s` in the Metal Shading Language: layer norm and matrix-vector product, 2 barriers\n"
-      "  %d layers of %d, in turn float32 and float16; weights are views of 2 buffers\n",
+      "  %d layers of %d, in turn float32, float16, bfloat16; weights are views of 3 buffers\n",
       bench::layer_kernel_name, sizes.layers, sizes.width);
   bench::LayerStack stack = bench::make_layer_stack(sizes, 7);
   array words = random::normal({sizes.width, sizes.width}, random::key(3));
