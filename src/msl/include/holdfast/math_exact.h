@@ -89,19 +89,17 @@ HF_INLINE float fmod(float x, float y) {
   rest = rest >= divisor ? rest - divisor : rest;
   float result = static_cast<float>(rest);
   if (__builtin_expect((quotient >= 0x1p23f) & (b > 0.0f) & (a < infinity()), 0)) {
-    // Division with remainder on the significands, eight bits at a time.
+    // Division with remainder on the significands, 24 bits at a time: exact in double.
     int ea, eb;
-    float fa = frexp(a, ea), fb = frexp(b, eb);
-    unsigned ma = (bits_of(fa) & 0x007FFFFFu) | 0x00800000u;
-    unsigned mb = (bits_of(fb) & 0x007FFFFFu) | 0x00800000u;
-    int difference = ea - eb;
-    ma %= mb;
-    while (difference > 0) {
-      int count = difference < 8 ? difference : 8;
-      ma = (ma << count) % mb;
-      difference -= count;
+    double rest_a = static_cast<double>(frexp(a, ea)) * 0x1p24;
+    double fb = static_cast<double>(frexp(b, eb)) * 0x1p24;
+    rest_a = rest_a >= fb ? rest_a - fb : rest_a;
+    for (int left = ea - eb; left > 0; left -= 24) {
+      double shifted_up = rest_a * static_cast<double>(power_of_two(left < 24 ? left : 24));
+      double whole = static_cast<double>(static_cast<int>(shifted_up / fb));
+      rest_a = shifted_up - whole * fb;
     }
-    result = ldexp(static_cast<float>(ma), eb - 24);
+    result = ldexp(static_cast<float>(rest_a), eb - 24);
   }
   result = b == infinity() ? a : result;
   bool is_undefined = !(a < infinity()) | (b == 0.0f) | (y != y);

@@ -11,40 +11,35 @@ HF_INLINE unsigned shifted(unsigned high, unsigned low, unsigned count) {
 }
 
 // Payne and Hanek: x = n pi/2 + r for 2^24 <= |x| < infinity, through the product of x's
-// significand with as much of 2/pi as can matter. Rare, so it is allowed 64-bit arithmetic.
+// significand with those words of 2/pi that can matter. Rare, so it is allowed 64-bit products.
 HF_INLINE int reduce_huge_angle(float x, double& r) {
   unsigned u = bits_of(x);
-  unsigned significand = (u & 0x007FFFFFu) | 0x00800000u;
+  unsigned long significand = (u & 0x007FFFFFu) | 0x00800000u;
   unsigned shift = ((u >> 23) & 0xFFu) - 150u;  // x = significand 2^shift, shift 1 to 104
-  // significand * 2/pi = p0.p1 p2 p3 ..., words of 32 bits
-  unsigned long carry = significand * 0xFE5163ABul;
-  carry = significand * 0x3C439041ul + (carry >> 32);
-  unsigned p6 = static_cast<unsigned>(carry);
-  carry = significand * 0xDB629599ul + (carry >> 32);
-  unsigned p5 = static_cast<unsigned>(carry);
-  carry = significand * 0xF534DDC0ul + (carry >> 32);
-  unsigned p4 = static_cast<unsigned>(carry);
-  carry = significand * 0xFC2757D1ul + (carry >> 32);
-  unsigned p3 = static_cast<unsigned>(carry);
-  carry = significand * 0x4E441529ul + (carry >> 32);
-  unsigned p2 = static_cast<unsigned>(carry);
-  carry = significand * 0xA2F9836Eul + (carry >> 32);
-  unsigned p1 = static_cast<unsigned>(carry);
-  unsigned p0 = static_cast<unsigned>(carry >> 32);
   unsigned words = shift >> 5, count = shift & 31u;
-  unsigned w0 = words == 0 ? p0 : words == 1 ? p1 : words == 2 ? p2 : p3;
-  unsigned w1 = words == 0 ? p1 : words == 1 ? p2 : words == 2 ? p3 : p4;
-  unsigned w2 = words == 0 ? p2 : words == 1 ? p3 : words == 2 ? p4 : p5;
-  unsigned w3 = words == 0 ? p3 : words == 1 ? p4 : words == 2 ? p5 : p6;
+  bool none = words == 0, one = words == 1, two = words == 2;
+  unsigned t0 = none ? 0u : one ? 0xA2F9836Eu : two ? 0x4E441529u : 0xFC2757D1u;
+  unsigned t1 = none ? 0xA2F9836Eu : one ? 0x4E441529u : two ? 0xFC2757D1u : 0xF534DDC0u;
+  unsigned t2 = none ? 0x4E441529u : one ? 0xFC2757D1u : two ? 0xF534DDC0u : 0xDB629599u;
+  unsigned t3 = none ? 0xFC2757D1u : one ? 0xF534DDC0u : two ? 0xDB629599u : 0x3C439041u;
+  unsigned t4 = none ? 0xF534DDC0u : one ? 0xDB629599u : two ? 0x3C439041u : 0xFE5163ABu;
+  // Their product, from the word with the units on; of the last one only what it carries.
+  unsigned long sum = significand * t3 + ((significand * t4) >> 32);
+  unsigned w3 = static_cast<unsigned>(sum);
+  sum = significand * t2 + (sum >> 32);
+  unsigned w2 = static_cast<unsigned>(sum);
+  sum = significand * t1 + (sum >> 32);
+  unsigned w1 = static_cast<unsigned>(sum);
+  unsigned w0 = static_cast<unsigned>(significand * t0) + static_cast<unsigned>(sum >> 32);
   unsigned whole = shifted(w0, w1, count);
   unsigned high = shifted(w1, w2, count);
   unsigned low = shifted(w2, w3, count);
   // Read as a signed number the fraction is in [-1/2, 1/2): that is the rounding of n.
-  long fraction = static_cast<long>((static_cast<unsigned long>(high) << 32) | low);
+  double fraction = static_cast<double>(static_cast<int>(high)) +
+                    static_cast<double>(static_cast<int>(low >> 1)) * 0x1p-31;
   int n = static_cast<int>(whole + (high >> 31));
-  r = static_cast<double>(fraction) * 8.515303950216386e-20;  // pi/2 2^-64
   bool is_negative = (u >> 31) != 0;
-  r = is_negative ? -r : r;
+  r = fraction * (is_negative ? -3.657295198167899e-10 : 3.657295198167899e-10);  // pi/2 2^-32
   return is_negative ? -n : n;
 }
 
