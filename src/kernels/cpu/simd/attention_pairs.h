@@ -76,52 +76,67 @@ inline void score_pair_rows(const simd::AttentionBlock& block, float scale, int6
 }
 
 // outputs[r, d] = sum over pairs of keys of weights * values, for up to 4 rows; weights are pairs
-// of bfloat16. `value_features` is a multiple of 64.
+// of bfloat16. `value_features` is a multiple of 64. Goes by some keys at a time, so that all
+// features of a value are used while it is in the first-level cache.
 template <int rows>
 HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_t pair_stride,
                                        const uint32_t* weights, float* outputs) {
+  constexpr int64_t keys_at_once = 32;
   const auto* values = static_cast<const BFloat16*>(block.values);
-  for (int64_t d = 0; d < block.value_features; d += 64) {
-    __m512 sum[rows][4];
+  for (int64_t i = 0; i < rows * block.value_features; ++i) outputs[i] = 0;
+  for (int64_t first = 0; first < block.key_count; first += keys_at_once) {
+    int64_t last = first + keys_at_once < block.key_count ? first + keys_at_once : block.key_count;
+    for (int64_t d = 0; d < block.value_features; d += 64) {
+      __m512 sum[rows][4];
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) {
-      for (int v = 0; v < 4; ++v) sum[r][v] = _mm512_setzero_ps();
-    }
-    for (int64_t j = 0; j < block.key_count; j += 2) {
-      const BFloat16* even = values + j * block.value_stride + d;
-      const BFloat16* odd = j + 1 < block.key_count ? even + block.value_stride : even;
-      __builtin_prefetch(even + 16 * block.value_stride);
-      __builtin_prefetch(even + 16 * block.value_stride + 32);
-      __builtin_prefetch(odd + 16 * block.value_stride);
-      __builtin_prefetch(odd + 16 * block.value_stride + 32);
-      __m512i part[4];
+      for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; ++v) {
+          sum[r][v] = _mm512_loadu_ps(outputs + r * block.value_features + d + 16 * v);
+        }
+      }
+      for (int64_t j = first; j < last; j += 2) {
+        const BFloat16* even = values + j * block.value_stride + d;
+        const BFloat16* odd = j + 1 < block.key_count ? even + block.value_stride : even;
+        if (d == 0) {
+          const BFloat16* ahead = even + keys_at_once * block.value_stride;
+          for (int64_t f = 0; f < block.value_features; f += 32) {
+            __builtin_prefetch(ahead + f);
+            __builtin_prefetch(ahead + block.value_stride + f);
+          }
+        }
+        __m512i part[4];
 #pragma GCC unroll 2
-      for (int h = 0; h < 2; ++h) {
-        __m512i a = _mm512_loadu_si512(even + 32 * h), b = _mm512_loadu_si512(odd + 32 * h);
-        part[2 * h] = _mm512_unpacklo_epi16(a, b);
-        part[2 * h + 1] = _mm512_unpackhi_epi16(a, b);
+        for (int h = 0; h < 2; ++h) {
+          __m512i a = _mm512_loadu_si512(even + 32 * h), b = _mm512_loadu_si512(odd + 32 * h);
+          part[2 * h] = _mm512_unpacklo_epi16(a, b);
+          part[2 * h + 1] = _mm512_unpackhi_epi16(a, b);
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) {
+          __m512bh weight =
+              (__m512bh)_mm512_set1_epi32(static_cast<int>(weights[r * pair_stride + j / 2]));
+#pragma GCC unroll 4
+          for (int v = 0; v < 4; ++v) {
+            sum[r][v] = _mm512_dpbf16_ps(sum[r][v], weight, (__m512bh)part[v]);
+          }
+        }
       }
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
-        __m512bh weight =
-            (__m512bh)_mm512_set1_epi32(static_cast<int>(weights[r * pair_stride + j / 2]));
 #pragma GCC unroll 4
         for (int v = 0; v < 4; ++v) {
-          sum[r][v] = _mm512_dpbf16_ps(sum[r][v], weight, (__m512bh)part[v]);
+          _mm512_storeu_ps(outputs + r * block.value_features + d + 16 * v, sum[r][v]);
         }
       }
     }
-    // Interleaving went by groups of eight: 0-3 of each are in even vectors, 4-7 in odd ones.
-    for (int r = 0; r < rows; ++r) {
-      float* to = outputs + r * block.value_features + d;
-      for (int v = 0; v < 4; ++v) {
-        float lanes[16];
-        _mm512_storeu_ps(lanes, sum[r][v]);
-        for (int g = 0; g < 4; ++g) {
-          for (int l = 0; l < 4; ++l) to[v / 2 * 32 + g * 8 + v % 2 * 4 + l] = lanes[g * 4 + l];
-        }
-      }
-    }
+  }
+  // Interleaving went by groups of eight: 0-3 of each are in the first vector of two, 4-7 in the
+  // second.
+  for (int64_t i = 0; i < rows * block.value_features; i += 32) {
+    float lanes[32];
+    std::memcpy(lanes, outputs + i, sizeof(lanes));
+    for (int l = 0; l < 32; ++l) outputs[i + l] = lanes[l % 8 / 4 * 16 + l / 8 * 4 + l % 4];
   }
 }
 
