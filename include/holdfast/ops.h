@@ -364,3 +364,5 @@ inline array operator-(array a) { return negative(std::move(a)); }
 inline array operator~(array a) { return bitwise_invert(std::move(a)); }
 
 }  // namespace holdfast
+
+#include <holdfast/quantization.h>

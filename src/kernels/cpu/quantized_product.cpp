@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/cpu/layout.h"
+#include "kernels/cpu/quantization.h"
+#include "kernels/cpu/simd/matmul_kernels.h"
+#include "kernels/cpu/simd/quantized_kernels.h"
+#include "kernels/cpu/simd/target_table.h"
+
+HOLDFAST_SIMD_TABLE(QuantizedKernels, quantized_kernels)
+
+namespace holdfast::cpu {
+
+bool simd::has_quantized_pairs() { return has_bfloat16_dot(); }
+
+namespace {
+
+constexpr int64_t few_rows = 6;  // up to here each weight is made once and used at once
+constexpr int64_t columns_per_task = 64;
+constexpr int64_t largest_rows = 256;
+constexpr int64_t largest_columns = 128;  // whole groups when the matrix is not transposed
+constexpr int64_t piece = 512;            // elements made at once; whole groups
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedFormat& format,
+                                           bool transposed, int64_t batch, int64_t m, int64_t n,
+                                           int64_t k, int64_t left_count, int64_t right_count)
+    : dtype_(dtype),
+      item_(static_cast<int64_t>(item_size(dtype))),
+      format_(format),
+      transposed_(transposed),
+      batch_(batch),
+      m_(m),
+      n_(n),
+      k_(k),
+      left_count_(left_count),
+      right_count_(right_count),
+      few_(m <= few_rows || k == 0) {
+  if (batch == 0 || m == 0 || n == 0) return;
+  auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
+  if (few_) {
+    tile_rows_ = m;
+    tile_columns_ = transposed ? columns_per_task : piece;
+    // The widened x; then a piece of weights; then sums (or the prepared x for pairs).
+    scratch_bytes_ = bytes(divide_up(m * k, 16) * 16 + piece + m * piece) + simd::pair_bytes(k);
+  } else {
+    tile_rows_ = std::min(m, largest_rows);
+    tile_columns_ = std::min(n, largest_columns);
+    int64_t depth = std::min(simd::matmul_largest_depth, divide_up(k, 128) * 128);
+    stage_bytes_ = static_cast<size_t>(
+        divide_up(depth * divide_up(tile_columns_, 128) * 128 * item_, 64) * 64);
+    scratch_bytes_ = stage_bytes_ + simd::matmul_kernels().scratch_bytes(
+                                        dtype, tile_rows_, tile_columns_, std::max<int64_t>(1, k));
+  }
+  row_tiles_ = divide_up(m, tile_rows_);
+  column_tiles_ = divide_up(n, tile_columns_);
+  tasks_ = batch * row_tiles_ * column_tiles_;
+}
+
+void QuantizedProductPlan::run(int64_t task, const void* x, const QuantizedMatrix& w,
+                               const uint32_t* left, const uint32_t* right, void* out,
+                               void* task_scratch) const {
+  int64_t tiles = row_tiles_ * column_tiles_;
+  int64_t batch = task / tiles, tile = task % tiles;
+  auto index_of = [&](const uint32_t* indices, int64_t count, const char* name) {
+    int64_t index = indices != nullptr ? static_cast<int64_t>(indices[batch]) : batch % count;
+    if (index >= count) {
+      throw std::out_of_range(std::string("[gather_qmm] expected ") + name + " below " +
+                              std::to_string(count) + ", got " + std::to_string(index));
+    }
+    return index;
+  };
+  int64_t left_index = index_of(left, left_count_, "lhs_indices");
+  int64_t right_index = index_of(right, right_count_, "rhs_indices");
+  int64_t elements = n_ * k_ * right_index;
+  int64_t groups = elements / format_.group_size;
+  int64_t scale_item = format_.mode == QuantizationMode::affine ? item_ : 1;
+  QuantizedMatrix matrix{
+      static_cast<const char*>(w.codes) + format_.packed_bytes(elements),
+      static_cast<const char*>(w.scales) + groups * scale_item,
+      w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + groups * scale_item};
+  const char* from = static_cast<const char*>(x) + left_index * m_ * k_ * item_;
+  char* to = static_cast<char*>(out) + batch * m_ * n_ * item_;
+  int64_t row = tile / column_tiles_ * tile_rows_, column = tile % column_tiles_ * tile_columns_;
+  int64_t rows = std::min(tile_rows_, m_ - row), columns = std::min(tile_columns_, n_ - column);
+  if (few_) {
+    run_few(from, matrix, column, columns, to, task_scratch);
+  } else {
+    run_many(from, matrix, row, rows, column, columns, to, task_scratch);
+  }
+}
+
+void QuantizedProductPlan::run_few(const char* x, const QuantizedMatrix& w, int64_t first,
+                                   int64_t count, char* out, void* scratch) const {
+  const simd::QuantizedKernels& kernels = simd::quantized_kernels();
+  auto* wide = static_cast<float*>(scratch);
+  float* made = wide + divide_up(m_ * k_, 16) * 16;
+  float* sums = made + piece;
+  int64_t scale_item = format_.mode == QuantizationMode::affine ? item_ : 1;
+  auto row_at = [&](int64_t element) {
+    int64_t group = element / format_.group_size * scale_item;
+    return simd::QuantizedRow{
+        static_cast<const char*>(w.codes) + format_.packed_bytes(element),
+        static_cast<const char*>(w.scales) + group,
+        w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + group};
+  };
+  if (transposed_ && m_ == 1 && dtype_ == Dtype::Val::bfloat16 && k_ % 128 == 0 &&
+      format_ == QuantizedFormat{QuantizationMode::affine, 4, 64} && simd::has_quantized_pairs()) {
+    void* prepared = sums + m_ * piece;
+    kernels.prepare_pairs(x, k_, prepared);
+    kernels.dot_pairs(prepared, k_, row_at(first * k_), count, sums);
+    kernels.narrow(dtype_, sums, count, out + first * item_);
+    return;
+  }
+  kernels.widen(dtype_, x, m_ * k_, wide);
+  if (transposed_) {
+    for (int64_t n = first; n < first + count; ++n) {
+      simd::QuantizedRow row = row_at(n * k_);
+      for (int64_t r = 0; r < m_; ++r) sums[r] = 0;
+      for (int64_t k = 0; k < k_; k += piece) {
+        int64_t depth = std::min(piece, k_ - k);
+        kernels.dequantize(format_, dtype_, row, k, depth, Dtype::Val::float32, made);
+        for (int64_t r = 0; r < m_; ++r) sums[r] += kernels.dot(made, wide + r * k_ + k, depth);
+      }
+      for (int64_t r = 0; r < m_; ++r) {
+        kernels.narrow(dtype_, sums + r, 1, out + (r * n_ + n) * item_);
+      }
+    }
+  } else {
+    std::fill_n(sums, m_ * piece, 0.0f);
+    for (int64_t k = 0; k < k_; ++k) {
+      kernels.dequantize(format_, dtype_, row_at(k * n_), first, count, Dtype::Val::float32, made);
+      for (int64_t r = 0; r < m_; ++r) {
+        kernels.add_scaled(wide[r * k_ + k], made, count, sums + r * piece);
+      }
+    }
+    for (int64_t r = 0; r < m_; ++r) {
+      kernels.narrow(dtype_, sums + r * piece, count, out + (r * n_ + first) * item_);
+    }
+  }
+}
+
+void QuantizedProductPlan::run_many(const char* x, const QuantizedMatrix& w, int64_t row,
+                                    int64_t rows, int64_t first, int64_t count, char* out,
+                                    void* scratch) const {
+  struct Stage {
+    const QuantizedProductPlan& plan;
+    const QuantizedMatrix& w;
+    int64_t first;
+    char* memory;
+    int64_t stride;
+
+    // Rows of the matrix that follow each other, from `from`: elements [start, start + length).
+    void fill(int64_t from, int64_t row_count, int64_t row_length, int64_t start, int64_t length) {
+      const QuantizedFormat& format = plan.format_;
+      int64_t scale_item = format.mode == QuantizationMode::affine ? plan.item_ : 1;
+      for (int64_t i = 0; i < row_count; ++i) {
+        int64_t element = (from + i) * row_length;
+        int64_t group = element / format.group_size * scale_item;
+        simd::QuantizedRow line{
+            static_cast<const char*>(w.codes) + format.packed_bytes(element),
+            static_cast<const char*>(w.scales) + group,
+            w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + group};
+        simd::quantized_kernels().dequantize(format, plan.dtype_, line, start, length, plan.dtype_,
+                                             memory + i * stride * plan.item_);
+      }
+    }
+    static const void* block(void* context, int64_t k, int64_t depth, int64_t column,
+                             int64_t columns) {
+      auto& stage = *static_cast<Stage*>(context);
+      if (stage.plan.transposed_) {
+        stage.fill(stage.first + column, columns, stage.plan.k_, k, depth);
+      } else {
+        stage.fill(k, depth, stage.plan.n_, stage.first + column, columns);
+      }
+      return stage.memory;
+    }
+  };
+  // [columns, depth] when transposed, else [depth, columns].
+  int64_t stride = transposed_ ? simd::matmul_largest_depth : largest_columns;
+  Stage stage{*this, w, first, static_cast<char*>(scratch), stride};
+  stage.stride = transposed_ ? std::min(simd::matmul_largest_depth, divide_up(k_, 128) * 128)
+                             : largest_columns;
+  simd::MatmulTile tile{rows,
+                        count,
+                        k_,
+                        x + row * k_ * item_,
+                        k_,
+                        1,
+                        nullptr,
+                        transposed_ ? 1 : stage.stride,
+                        transposed_ ? stage.stride : 1,
+                        out + (row * n_ + first) * item_,
+                        n_,
+                        static_cast<char*>(scratch) + stage_bytes_};
+  tile.context = &stage;
+  tile.b_block = Stage::block;
+  simd::matmul_kernels().tile(dtype_, tile);
+}
+
+}  // namespace holdfast::cpu

@@ -1,0 +1,263 @@
+// Low-bit weights, compiled once per instruction set.
+#include "kernels/cpu/simd/elements.h"
+#include "kernels/cpu/simd/matmul_vector.h"
+#include "kernels/cpu/simd/quantized_kernels.h"
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace {
+
+using simd::QuantizedRow;
+
+// What the codes of a 4-bit format stand for.
+alignas(64) constexpr float integers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+alignas(64) constexpr float e2m1[16] = {0,     0.5f,  1,     1.5f,  2,     3,     4,     6,
+                                        -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+
+float e4m3_value(uint8_t code) {
+  // Exponent and fraction at their places in a float, re-biased by an exact multiplication.
+  uint32_t magnitude = static_cast<uint32_t>(code & 0x7f) << 20;
+  float value = bits_as<float>(magnitude) * 0x1p120f;
+  if ((code & 0x7f) == 0x7f) value = __builtin_nanf("");
+  return (code & 0x80) != 0 ? -value : value;
+}
+
+// 16 neighbouring 4-bit codes, from the 8 bytes at `codes`.
+inline void unpack_nibbles(const uint8_t* codes, const float* table, float* out) {
+#if defined(__AVX512F__)
+  __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
+  __m128i low = _mm_and_si128(bytes, _mm_set1_epi8(15));
+  __m128i high = _mm_and_si128(_mm_srli_epi16(bytes, 4), _mm_set1_epi8(15));
+  __m512i index = _mm512_maskz_cvtepu8_epi32(0xffff, _mm_unpacklo_epi8(low, high));
+  _mm512_storeu_ps(out, _mm512_maskz_permutexvar_ps(0xffff, index, _mm512_load_ps(table)));
+#else
+  for (int i = 0; i < 8; ++i) {
+    out[2 * i] = table[codes[i] & 15];
+    out[2 * i + 1] = table[codes[i] >> 4];
+  }
+#endif
+}
+
+// 8 neighbouring codes of any width.
+template <int bits>
+inline void unpack_eight(const uint8_t* codes, float* out) {
+  uint64_t word = 0;
+  std::memcpy(&word, codes, bits);
+  constexpr uint64_t mask = (uint64_t{1} << bits) - 1;
+  for (int i = 0; i < 8; ++i) {
+    out[i] = static_cast<float>(static_cast<int32_t>(word >> (bits * i) & mask));
+  }
+}
+
+template <int bits>
+void unpack_integers(const uint8_t* codes, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; i += 8) unpack_eight<bits>(codes + i / 8 * bits, out + i);
+}
+
+// The numbers that the codes of whole groups stand for, without scale; `codes` is where they start.
+void unpack(const QuantizedFormat& format, const uint8_t* codes, int64_t count, float* out) {
+  if (format.mode == QuantizationMode::mxfp8) {
+    for (int64_t i = 0; i < count; ++i) out[i] = e4m3_value(codes[i]);
+    return;
+  }
+  if (format.bits == 4) {
+    const float* table = format.mode == QuantizationMode::affine ? integers : e2m1;
+    for (int64_t i = 0; i < count; i += 16) unpack_nibbles(codes + i / 2, table, out + i);
+    return;
+  }
+  switch (format.bits) {
+    case 2:
+      return unpack_integers<2>(codes, count, out);
+    case 3:
+      return unpack_integers<3>(codes, count, out);
+    case 5:
+      return unpack_integers<5>(codes, count, out);
+    case 6:
+      return unpack_integers<6>(codes, count, out);
+    default:
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(codes[i]);
+  }
+}
+
+float one_of(Dtype::Val dtype, const void* from, int64_t index) {
+  switch (dtype) {
+    case Dtype::Val::float16:
+      return to_float(static_cast<const Float16*>(from)[index]);
+    case Dtype::Val::bfloat16:
+      return to_float(static_cast<const BFloat16*>(from)[index]);
+    default:
+      return static_cast<const float*>(from)[index];
+  }
+}
+
+void widen_values(Dtype::Val dtype, const void* from, int64_t count, float* to) {
+  switch (dtype) {
+    case Dtype::Val::float16:
+      return widen(static_cast<const Float16*>(from), count, to);
+    case Dtype::Val::bfloat16:
+      return widen(static_cast<const BFloat16*>(from), count, to);
+    default:
+      std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+  }
+}
+
+void narrow_values(Dtype::Val dtype, const float* from, int64_t count, void* to) {
+  switch (dtype) {
+    case Dtype::Val::float16:
+      return narrow(from, count, static_cast<Float16*>(to));
+    case Dtype::Val::bfloat16:
+      return narrow(from, count, static_cast<BFloat16*>(to));
+    default:
+      std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+  }
+}
+
+void dequantize(const QuantizedFormat& format, Dtype::Val dtype, const QuantizedRow& row,
+                int64_t first, int64_t count, Dtype::Val to, void* out) {
+  constexpr int64_t largest_group = 128;
+  alignas(64) float values[largest_group];
+  int64_t size = format.group_size;
+  const auto* codes = static_cast<const uint8_t*>(row.codes);
+  int64_t item = to == Dtype::Val::float32 ? 4 : 2;
+  for (int64_t i = 0; i < count; i += size) {
+    int64_t group = (first + i) / size;
+    unpack(format, codes + (first + i) * format.bits / 8, size, values);
+    float scale, bias = 0;
+    switch (format.mode) {
+      case QuantizationMode::affine:
+        scale = one_of(dtype, row.scales, group);
+        bias = one_of(dtype, row.biases, group);
+        break;
+      case QuantizationMode::nvfp4:
+        scale = e4m3_value(static_cast<const uint8_t*>(row.scales)[group]);
+        break;
+      default: {
+        // A power of two; 2^-127 is subnormal.
+        uint32_t exponent = static_cast<const uint8_t*>(row.scales)[group];
+        scale = exponent == 0 ? 0x1p-127f : bits_as<float>(exponent << 23);
+      }
+    }
+    float* target = values;
+    char* end = static_cast<char*>(out) + i * item;
+    if (to == Dtype::Val::float32) target = reinterpret_cast<float*>(end);
+    for (int64_t j = 0; j < size; ++j) target[j] = values[j] * scale + bias;
+    if (to != Dtype::Val::float32) narrow_values(to, values, size, end);
+  }
+}
+
+float dot(const float* x, const float* y, int64_t count) { return dot_piece(x, y, count); }
+
+void add_scaled(float factor, const float* x, int64_t count, float* out) {
+  HOLDFAST_VECTORISE
+  for (int64_t i = 0; i < count; ++i) out[i] += factor * x[i];
+}
+
+#if defined(__AVX512F__)
+
+// A block of 128 codes is 64 bytes, read as 32 halves of 4 codes each. The j-th codes of all halves
+// meet the elements 4 i + j of x: x is stored in that order. A code c becomes the bfloat16 128 + c
+// with one logical operation; 128 times the sum of x is taken off with the bias.
+void prepare_pairs(const void* from, int64_t depth, void* prepared) {
+  const auto* x = static_cast<const BFloat16*>(from);
+  auto* ordered = static_cast<BFloat16*>(prepared);
+  auto* sums = reinterpret_cast<float*>(ordered + depth);
+  for (int64_t k = 0; k < depth; k += 128) {
+    for (int64_t j = 0; j < 4; ++j) {
+      for (int64_t i = 0; i < 32; ++i) ordered[k + j * 32 + i] = x[k + 4 * i + j];
+    }
+  }
+  for (int64_t g = 0; g < depth / 64; ++g) {
+    float sum = 0;
+    for (int64_t i = 0; i < 64; ++i) sum += to_float(x[g * 64 + i]);
+    sums[g] = sum;
+  }
+}
+
+__attribute__((target("avx512bf16"))) inline __m512 dot_block(const uint8_t* codes, __m512bh x0,
+                                                              __m512bh x1, __m512bh x2,
+                                                              __m512bh x3) {
+  const __m512i mask = _mm512_set1_epi16(15), magic = _mm512_set1_epi16(0x4300);
+  __m512i word = _mm512_loadu_si512(codes);
+  // (word & 15) | 0x4300
+  auto number = [&](__m512i value) __attribute__((target("avx512bf16"), always_inline)) {
+    return (__m512bh)_mm512_ternarylogic_epi32(value, mask, magic, 0xea);
+  };
+  __m512 even = _mm512_dpbf16_ps(_mm512_setzero_ps(), number(word), x0);
+  __m512 odd = _mm512_dpbf16_ps(_mm512_setzero_ps(), number(_mm512_srli_epi16(word, 4)), x1);
+  even = _mm512_dpbf16_ps(even, number(_mm512_srli_epi16(word, 8)), x2);
+  odd = _mm512_dpbf16_ps(odd, number(_mm512_srli_epi16(word, 12)), x3);
+  return even + odd;
+}
+
+template <int rows>
+__attribute__((target("avx512bf16"))) void dot_pair_rows(const void* prepared, int64_t depth,
+                                                         const QuantizedRow& matrix, int64_t first,
+                                                         float* out) {
+  const auto* x = static_cast<const BFloat16*>(prepared);
+  const auto* sums = reinterpret_cast<const float*>(x + depth);
+  int64_t groups = depth / 64, row_bytes = depth / 2;
+  const auto* codes = static_cast<const uint8_t*>(matrix.codes) + first * row_bytes;
+  const auto* scales = static_cast<const BFloat16*>(matrix.scales) + first * groups;
+  const auto* biases = static_cast<const BFloat16*>(matrix.biases) + first * groups;
+  __m512 total[rows], shift[rows];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) total[r] = shift[r] = _mm512_setzero_ps();
+  for (int64_t g = 0; g < groups; g += 16) {
+    int64_t count = groups - g < 16 ? groups - g : 16;
+    __m512 scale[rows];
+    auto some = static_cast<__mmask16>((1u << count) - 1);
+    __m512 sum = _mm512_maskz_loadu_ps(some, sums + g);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      auto widened = [&](const BFloat16* from) {
+        __m256i half = _mm256_maskz_loadu_epi16(some, from);
+        return _mm512_castsi512_ps(
+            _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, half), 16));
+      };
+      scale[r] = widened(scales + r * groups + g);
+      __m512 bias = widened(biases + r * groups + g);
+      shift[r] = _mm512_fmadd_ps(bias - scale[r] * _mm512_set1_ps(128.0f), sum, shift[r]);
+    }
+    for (int64_t pair = 0; pair < count; pair += 2) {
+      int64_t k = (g + pair) * 64;
+      __m512bh x0 = (__m512bh)_mm512_loadu_si512(x + k);
+      __m512bh x1 = (__m512bh)_mm512_loadu_si512(x + k + 32);
+      __m512bh x2 = (__m512bh)_mm512_loadu_si512(x + k + 64);
+      __m512bh x3 = (__m512bh)_mm512_loadu_si512(x + k + 96);
+      // The first eight lanes belong to one group, the others to the next.
+      auto at = static_cast<int>(pair);
+      __m512i lanes = _mm512_mask_set1_epi32(_mm512_set1_epi32(at), 0xff00, at + 1);
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+        const uint8_t* from = codes + r * row_bytes + k / 2;
+        __builtin_prefetch(from + 2048);
+        __m512 part = dot_block(from, x0, x1, x2, x3);
+        __m512 factor = _mm512_maskz_permutexvar_ps(0xffff, lanes, scale[r]);
+        total[r] = _mm512_fmadd_ps(part, factor, total[r]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) out[r] = add_lanes<float>((Lanes<float>)(total[r] + shift[r]));
+}
+
+void dot_pairs(const void* prepared, int64_t depth, const QuantizedRow& rows, int64_t count,
+               float* out) {
+  int64_t r = 0;
+  for (; r + 4 <= count; r += 4) dot_pair_rows<4>(prepared, depth, rows, r, out + r);
+  for (; r < count; ++r) dot_pair_rows<1>(prepared, depth, rows, r, out + r);
+}
+
+constexpr auto prepare_or_null = prepare_pairs;
+constexpr auto dot_or_null = dot_pairs;
+#else
+constexpr void (*prepare_or_null)(const void*, int64_t, void*) = nullptr;
+constexpr void (*dot_or_null)(const void*, int64_t, const QuantizedRow&, int64_t, float*) = nullptr;
+#endif
+
+}  // namespace
+
+extern const simd::QuantizedKernels quantized_kernels;
+const simd::QuantizedKernels quantized_kernels{
+    dequantize, dot, add_scaled, widen_values, narrow_values, prepare_or_null, dot_or_null};
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
