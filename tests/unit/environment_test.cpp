@@ -42,6 +42,8 @@ TEST_CASE("environment: defaults") {
   CHECK(!settings.default_device_is_gpu);
   CHECK(settings.max_ops_per_buffer >= 1);
   CHECK(settings.max_bytes_per_buffer >= 1 << 20);
+  CHECK(settings.kernel_cache_entries >= 64);
+  CHECK(settings.disk_cache);
 }
 
 TEST_CASE("environment: values") {
@@ -54,6 +56,9 @@ TEST_CASE("environment: values") {
   CHECK(parse_one("HOLDFAST_RETAIN", "1").retain);
   CHECK(parse_one("HOLDFAST_DEFAULT_DEVICE", "gpu").default_device_is_gpu);
   CHECK(!parse_one("HOLDFAST_DEFAULT_DEVICE", "cpu").default_device_is_gpu);
+  CHECK(parse_one("HOLDFAST_KERNEL_CACHE_ENTRIES", "64").kernel_cache_entries == 64);
+  CHECK(!parse_one("HOLDFAST_DISK_CACHE", "0").disk_cache);
+  CHECK(parse_one("HOLDFAST_CACHE_MB", "2").disk_cache_bytes == uint64_t{2} << 20);
   // Set but empty is as good as not set.
   CHECK(parse_one("HOLDFAST_THREADS", "").threads == 0);
   CHECK(parse_one("HOLDFAST_RETAIN", "").retain);

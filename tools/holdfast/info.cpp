@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "benchmarks/machine_info.h"
+#include "exec/disk_cache.h"
 #include "kernels/cpu/instruction_set.h"
 #include "tools/holdfast/commands.h"
 
@@ -28,6 +29,10 @@ int run_info(Arguments arguments) {
   std::printf("kernels          %s (this processor runs: %s)\n", machine.kernels, built.c_str());
   std::printf("default device   %s\n",
               is_gpu ? "gpu (the CPU device under the GPU's rules)" : "cpu");
+  std::string folder = exec::DiskCache::default_folder();
+  std::printf("custom kernels   %s\n",
+              metal::is_available() ? "yes" : "no: built without clang and LLVM 19");
+  std::printf("kernel cache     %s\n", folder.empty() ? "in memory only" : folder.c_str());
   std::printf("memory           %.1f GiB that this process may use, limit of arrays %.1f GiB\n",
               gibibytes(machine.memory_bytes), gibibytes(get_memory_limit()));
   return 0;
