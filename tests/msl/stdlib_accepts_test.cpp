@@ -58,6 +58,8 @@ TEST_CASE("metal_stdlib: pointers, casts, vectors") {
   float4 u = 0.0f; u[tid & 3] = 2; u.w += dot(u.xyz, u.xyz); v[6] = u; v[7].xyz = cross(u.xyz, v[1].xyz); v[8].xy += u.zw;
   thread float registers[4]; for (int i = 0; i < 4; ++i) registers[i] = v[i].x; y[7] = registers[tid & 3];
   y += tid; y[8] = elem_to_loc(tid, shape, strides, 3) + elem_to_loc(gid, shape, strides, 3) + ceildiv(params.n, 4);
+  mlx::os_log logger("kernels", "here"); logger.log_debug("thread %d", tid);
+  auto twice = [&](float a) { return 2 * a + y[12]; }; y[13] = twice(x[0]);
   z[0] = z[1] * z[2] + 1.0f; z[3] = log1p(z[4]); y[9] = log1p(x[0]) + z[0].real; y[10] = Limits<float>::finite_min;
   atomic_fetch_add_explicit(&out[tid], 1, memory_order_relaxed); threadgroup atomic_uint counter; threadgroup half tile[64];
   if (tid == 0) atomic_store_explicit(&counter, 0, memory_order_relaxed); tile[lane] = h[tid];
