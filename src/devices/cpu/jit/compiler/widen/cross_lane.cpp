@@ -219,7 +219,7 @@ Value* Lanes::permute(Value* vector, Value* indices) {
   llvm::IRBuilder<> at_start(&function->getEntryBlock(), function->getEntryBlock().begin());
   llvm::AllocaInst* place = at_start.CreateAlloca(vector->getType());
   place->setAlignment(llvm::Align(64));
-  b_.CreateStore(vector, place);
+  b_.CreateAlignedStore(vector, place, llvm::Align(64));
   Value* result = llvm::PoisonValue::get(vector->getType());
   indices = b_.CreateAnd(indices, llvm::ConstantInt::get(indices->getType(), width - 1));
   for (uint64_t i = 0; i < width; ++i) {

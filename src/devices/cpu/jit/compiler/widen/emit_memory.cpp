@@ -54,8 +54,44 @@ llvm::Value* Emitter::lane_element(Value* in_memory, llvm::Type* type, Value* la
   return b_.CreateInBoundsGEP(type, in_memory, b_.CreateZExt(lane, b_.getInt64Ty()));
 }
 
+Emitter::Staged Emitter::stage(Value* vector, uint64_t slot) {
+  if (all_on()) return {vector, nullptr};
+  llvm::Type* type = vector->getType()->getScalarType();
+  Value* memory = scratch(type, slot);
+  b_.CreateAlignedStore(vector, memory, llvm::Align(64));
+  return {vector, memory};
+}
+
+llvm::Value* Emitter::take(const Staged& from, Value* lane) {
+  if (!from.memory) return b_.CreateExtractElement(from.vector, lane);
+  llvm::Type* type = from.vector->getType()->getScalarType();
+  return b_.CreateLoad(type, lane_element(from.memory, type, lane));
+}
+
+Emitter::Staged Emitter::stage_result(llvm::Type* type, uint64_t slot) {
+  Value* none = llvm::PoisonValue::get(wide(type));
+  return {none, all_on() ? nullptr : scratch(type, slot)};
+}
+
+void Emitter::put(Staged& to, Value* lane, Value* value) {
+  if (to.memory) {
+    b_.CreateStore(value, lane_element(to.memory, value->getType(), lane));
+  } else {
+    to.vector = b_.CreateInsertElement(to.vector, value, lane);
+  }
+}
+
+llvm::Value* Emitter::collect(const Staged& from) {
+  if (!from.memory) return from.vector;
+  return b_.CreateAlignedLoad(from.vector->getType(), from.memory, llvm::Align(64));
+}
+
 // In lane order. At least one lane is on.
 void Emitter::for_each_lane(llvm::function_ref<void(Value* lane)> body) {
+  if (all_on()) {
+    for (uint32_t lane = 0; lane < lane_count; ++lane) body(b_.getInt32(lane));
+    return;
+  }
   Value* start = mask_bits();
   Block* before = b_.GetInsertBlock();
   Block* loop = new_block("lane");
@@ -95,16 +131,14 @@ void Emitter::emit_load(llvm::LoadInst& load) {
     return define(load, made);
   }
   if (shared) {
-    Value* pointers = scratch(b_.getPtrTy(), 0);
-    Value* results = scratch(type, 1);
-    b_.CreateStore(vector_of(pointer), pointers);
+    Staged pointers = stage(vector_of(pointer), 0);
+    Staged results = stage_result(type, 1);
     for_each_lane([&](Value* lane) {
-      Value* at = b_.CreateLoad(b_.getPtrTy(), lane_element(pointers, b_.getPtrTy(), lane));
-      llvm::LoadInst* one = b_.CreateAlignedLoad(type, at, load.getAlign());
+      llvm::LoadInst* one = b_.CreateAlignedLoad(type, take(pointers, lane), load.getAlign());
       one->setAtomic(load.getOrdering());
-      b_.CreateStore(one, lane_element(results, type, lane));
+      put(results, lane, one);
     });
-    return define(load, b_.CreateLoad(wide(type), results));
+    return define(load, collect(results));
   }
   bool whole = size == layout_.getTypeAllocSize(type) && !type->isIntegerTy(1);
   if (s.kind == Shape::linear && whole) {
@@ -160,24 +194,14 @@ llvm::Value* Emitter::gather(llvm::Type* type, Value* pointers, llvm::Align alig
                                    llvm::Constant::getNullValue(wide(type)));
     if ((bits == 8 || bits == 16) && natural) return gather_narrow(type, pointers);
   }
-  if (all_on()) {
-    Value* result = llvm::PoisonValue::get(wide(type));
-    for (uint64_t lane = 0; lane < lane_count; ++lane) {
-      Value* one = b_.CreateAlignedLoad(type, b_.CreateExtractElement(pointers, lane), align);
-      result = b_.CreateInsertElement(result, one, lane);
-    }
-    return result;
-  }
-  Value* addresses = scratch(b_.getPtrTy(), 0);
-  Value* results = scratch(type, 1);
-  b_.CreateStore(pointers, addresses);
+  llvm::Type* stored = type->isIntegerTy(1) ? b_.getInt8Ty() : type;
+  Staged addresses = stage(pointers, 0);
+  Staged results = stage_result(stored, 1);
   for_each_lane([&](Value* lane) {
-    Value* at = b_.CreateLoad(b_.getPtrTy(), lane_element(addresses, b_.getPtrTy(), lane));
-    b_.CreateStore(b_.CreateAlignedLoad(type, at, align), lane_element(results, type, lane));
+    put(results, lane, b_.CreateAlignedLoad(stored, take(addresses, lane), align));
   });
-  if (type->isIntegerTy(1))
-    return b_.CreateTrunc(b_.CreateLoad(wide(b_.getInt8Ty()), results), wide(type));
-  return b_.CreateLoad(wide(type), results);
+  Value* all = collect(results);
+  return stored == type ? all : b_.CreateTrunc(all, wide(type));
 }
 
 // Bytes and halves from the aligned word around them: that word lies in the same page.
@@ -212,14 +236,11 @@ void Emitter::emit_store(llvm::StoreInst& store) {
   }
   Value* values = vector_of(value);
   if (shared) {
-    Value* pointers = scratch(b_.getPtrTy(), 0);
-    Value* stored = scratch(type, 1);
-    b_.CreateStore(vector_of(pointer), pointers);
-    b_.CreateStore(values, stored);
+    Staged pointers = stage(vector_of(pointer), 0);
+    Staged stored = stage(values, 1);
     for_each_lane([&](Value* lane) {
-      Value* at = b_.CreateLoad(b_.getPtrTy(), lane_element(pointers, b_.getPtrTy(), lane));
-      Value* one = b_.CreateLoad(type, lane_element(stored, type, lane));
-      b_.CreateAlignedStore(one, at, store.getAlign())->setAtomic(store.getOrdering());
+      b_.CreateAlignedStore(take(stored, lane), take(pointers, lane), store.getAlign())
+          ->setAtomic(store.getOrdering());
     });
     return;
   }
@@ -256,13 +277,10 @@ void Emitter::scatter(Value* value, Value* pointers, llvm::Align align) {
     type = b_.getInt8Ty();
     value = b_.CreateZExt(value, wide(type));
   }
-  Value* addresses = scratch(b_.getPtrTy(), 0);
-  Value* stored = scratch(type, 1);
-  b_.CreateStore(pointers, addresses);
-  b_.CreateStore(value, stored);
+  Staged addresses = stage(pointers, 0);
+  Staged stored = stage(value, 1);
   for_each_lane([&](Value* lane) {
-    Value* at = b_.CreateLoad(b_.getPtrTy(), lane_element(addresses, b_.getPtrTy(), lane));
-    b_.CreateAlignedStore(b_.CreateLoad(type, lane_element(stored, type, lane)), at, align);
+    b_.CreateAlignedStore(take(stored, lane), take(addresses, lane), align);
   });
 }
 
@@ -322,70 +340,56 @@ void Emitter::emit_atomic(llvm::AtomicRMWInst& atomic) {
     }
   }
   Shape at_shape = shape(pointer);
-  Value* at_base = at_shape.is_scalar() ? scalar_of(pointer) : nullptr;
-  Value* addresses = nullptr;
-  if (!at_base) {
-    addresses = scratch(b_.getPtrTy(), 0);
-    b_.CreateStore(vector_of(pointer), addresses);
-  }
-  bool one_value = shape(operand).kind == Shape::uniform;
-  Value* single = one_value ? scalar_of(operand) : nullptr;
-  Value* values = nullptr;
-  if (!one_value) {
-    values = scratch(type, 1);
-    b_.CreateStore(vector_of(operand), values);
-  }
-  Value* results = atomic.use_empty() ? nullptr : scratch(type, 2);
+  Value* base = at_shape.is_scalar() ? scalar_of(pointer) : nullptr;
+  Staged addresses = base ? Staged{} : stage(vector_of(pointer), 0);
+  Value* single = shape(operand).kind == Shape::uniform ? scalar_of(operand) : nullptr;
+  Staged values = single ? Staged{} : stage(vector_of(operand), 1);
+  Staged results = stage_result(type, 2);
   for_each_lane([&](Value* lane) {
     Value* at = nullptr;
-    if (at_base) {
-      at = b_.CreateGEP(b_.getInt8Ty(), at_base,
-                        b_.CreateMul(b_.CreateZExt(lane, b_.getInt64Ty()),
-                                     b_.getInt64(static_cast<uint64_t>(at_shape.stride))));
+    if (base) {
+      Value* offset = b_.CreateMul(b_.CreateZExt(lane, b_.getInt64Ty()),
+                                   b_.getInt64(static_cast<uint64_t>(at_shape.stride)));
+      at = b_.CreateGEP(b_.getInt8Ty(), base, offset);
     } else {
-      at = b_.CreateLoad(b_.getPtrTy(), lane_element(addresses, b_.getPtrTy(), lane));
+      at = take(addresses, lane);
     }
-    Value* value = single ? single : b_.CreateLoad(type, lane_element(values, type, lane));
-    Value* old = perform_one(at, value);
-    if (results) b_.CreateStore(old, lane_element(results, type, lane));
+    Value* old = perform_one(at, single ? single : take(values, lane));
+    if (!atomic.use_empty()) put(results, lane, old);
   });
-  if (results) define(atomic, b_.CreateLoad(wide(type), results));
+  if (!atomic.use_empty()) define(atomic, collect(results));
 }
 
 void Emitter::emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic) {
   const Value* pointer = atomic.getPointerOperand();
   llvm::Type* type = plain(atomic.getNewValOperand()->getType());
   bool own = is_group_private(pointer);
-  Value* addresses = scratch(b_.getPtrTy(), 0);
-  Value* expected = scratch(type, 1);
-  Value* desired = scratch(type, 2);
-  Value* old_values = scratch(type, 3);
-  Value* successes = scratch(b_.getInt8Ty(), 4);
-  b_.CreateStore(vector_of(pointer), addresses);
-  b_.CreateStore(vector_of(atomic.getCompareOperand()), expected);
-  b_.CreateStore(vector_of(atomic.getNewValOperand()), desired);
+  Staged addresses = stage(vector_of(pointer), 0);
+  Staged expected = stage(vector_of(atomic.getCompareOperand()), 1);
+  Staged desired = stage(vector_of(atomic.getNewValOperand()), 2);
+  Staged old_values = stage_result(type, 3);
+  Staged successes = stage_result(b_.getInt8Ty(), 4);
   for_each_lane([&](Value* lane) {
-    Value* at = b_.CreateLoad(b_.getPtrTy(), lane_element(addresses, b_.getPtrTy(), lane));
-    Value* want = b_.CreateLoad(type, lane_element(expected, type, lane));
-    Value* put = b_.CreateLoad(type, lane_element(desired, type, lane));
+    Value* at = take(addresses, lane);
+    Value* want = take(expected, lane);
+    Value* put_value = take(desired, lane);
     Value *old = nullptr, *success = nullptr;
     if (own) {
       old = b_.CreateAlignedLoad(type, at, atomic.getAlign());
       success = b_.CreateICmpEQ(old, want);
-      b_.CreateAlignedStore(b_.CreateSelect(success, put, old), at, atomic.getAlign());
+      b_.CreateAlignedStore(b_.CreateSelect(success, put_value, old), at, atomic.getAlign());
     } else {
       Value* both =
-          b_.CreateAtomicCmpXchg(at, want, put, atomic.getAlign(), atomic.getSuccessOrdering(),
-                                 atomic.getFailureOrdering());
+          b_.CreateAtomicCmpXchg(at, want, put_value, atomic.getAlign(),
+                                 atomic.getSuccessOrdering(), atomic.getFailureOrdering());
       old = b_.CreateExtractValue(both, 0);
       success = b_.CreateExtractValue(both, 1);
     }
-    b_.CreateStore(old, lane_element(old_values, type, lane));
-    b_.CreateStore(b_.CreateZExt(success, b_.getInt8Ty()),
-                   lane_element(successes, b_.getInt8Ty(), lane));
+    put(old_values, lane, old);
+    put(successes, lane, b_.CreateZExt(success, b_.getInt8Ty()));
   });
-  Value* flags = b_.CreateLoad(wide(b_.getInt8Ty()), successes);
-  exchanges_[&atomic] = {b_.CreateLoad(wide(type), old_values),
+  Value* flags = collect(successes);
+  exchanges_[&atomic] = {collect(old_values),
                          b_.CreateICmpNE(flags, llvm::Constant::getNullValue(flags->getType()))};
 }
 

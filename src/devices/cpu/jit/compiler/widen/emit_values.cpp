@@ -178,7 +178,8 @@ llvm::Value* Emitter::extend_base(const llvm::CastInst& extension, const Value* 
     bool parts = value != extension.getOperand(0) && extension.hasNonNeg();
     return parts ? b_.CreateSExt(scalar_of(value), type) : plain_extension(scalar_of(value));
   }
-  if (shapes.is_small(value) || shapes.guarded().contains(&extension))
+  bool converged_and_positive = version_ == converged && extension.hasNonNeg();
+  if (shapes.is_small(value) || shapes.guarded().contains(&extension) || converged_and_positive)
     return plain_extension(scalar_of(value));
   auto* sum = cast<llvm::BinaryOperator>(value);
   Value* a = extend_base(extension, sum->getOperand(0));

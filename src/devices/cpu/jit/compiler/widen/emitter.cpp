@@ -47,7 +47,6 @@ GroupFunction Emitter::run() {
   }
   make_function();
   place_globals();
-  emit_head();
   place_private_memory();
   hoist_uniform();
   find_escaping();
@@ -250,8 +249,6 @@ void Emitter::make_function() {
   b_.CreateRetVoid();
   known_[nullptr] = memory;
 }
-
-void Emitter::emit_head() {}
 
 void Emitter::place_globals() {
   Value* memory = known_.lookup(nullptr);
@@ -629,44 +626,80 @@ void Emitter::jump_converged(Block* from, Block* to) {
   b_.CreateBr(blocks_[converged][to]);
 }
 
+// A comparison of a linear value with a uniform one is decided by the first and the last lane,
+// unless lanes wrap around: `all` and `none` as scalars, both false when lanes may part.
+bool Emitter::decide_by_ends(const Value* condition, Value*& all, Value*& none) {
+  auto* compare = dyn_cast<llvm::ICmpInst>(condition);
+  if (!compare || compare->isEquality() || known_.contains(compare)) return false;
+  if (!held_.contains(compare)) return false;  // of another block: its vector is at hand
+  const Value *left = compare->getOperand(0), *right = compare->getOperand(1);
+  llvm::CmpInst::Predicate predicate = compare->getPredicate();
+  if (shape(right).kind == Shape::linear && shape(left).kind == Shape::uniform) {
+    std::swap(left, right);
+    predicate = compare->getSwappedPredicate();
+  }
+  Shape s = shape(left);
+  if (s.kind != Shape::linear || shape(right).kind != Shape::uniform ||
+      !left->getType()->isIntegerTy())
+    return false;
+  unsigned width = left->getType()->getIntegerBitWidth();
+  if (width < 32) return false;
+  Value* first = scalar_of(left);
+  Value* limit = scalar_of(right);
+  Value* last = b_.CreateAdd(
+      first, llvm::ConstantInt::get(first->getType(), static_cast<uint64_t>(s.stride * 31), true));
+  bool is_signed = compare->isSigned();
+  Value* first_holds = b_.CreateICmp(predicate, first, limit);
+  Value* last_holds = b_.CreateICmp(predicate, last, limit);
+  llvm::CmpInst::Predicate rises = is_signed ? llvm::CmpInst::ICMP_SGE : llvm::CmpInst::ICMP_UGE;
+  Value* in_order =
+      s.stride > 0 ? b_.CreateICmp(rises, last, first) : b_.CreateICmp(rises, first, last);
+  if (shapes_[version_]->is_small(left)) in_order = b_.getTrue();
+  all = b_.CreateAnd(in_order, b_.CreateAnd(first_holds, last_holds));
+  none = b_.CreateAnd(in_order, b_.CreateNot(b_.CreateOr(first_holds, last_holds)));
+  return true;
+}
+
 void Emitter::emit_converged_end(llvm::BranchInst& branch) {
   Block* block = branch.getParent();
   if (!branch.isConditional()) return jump_converged(block, branch.getSuccessor(0));
-  auto held = held_;
-  auto vectors = vectors_;
-  auto restore = [&] {
-    held_ = held;
-    vectors_ = vectors;
-  };
+  const Value* condition = branch.getCondition();
   Block* taken = new_block(block->getName() + ".taken");
   Block* other = new_block(block->getName() + ".other");
-  Value* condition = shape(branch.getCondition()).kind == Shape::varying
-                         ? vector_of(branch.getCondition())
-                         : scalar_of(branch.getCondition());
-  if (!condition->getType()->isVectorTy()) {
-    b_.CreateCondBr(condition, taken, other);
+  Block* parted = nullptr;
+  Value* lanes = nullptr;
+  if (shape(condition).kind != Shape::varying) {
+    b_.CreateCondBr(scalar_of(condition), taken, other);
   } else {
-    held = held_;
-    vectors = vectors_;
+    lanes = b_.CreateFreeze(vector_of(condition));
+    Value *all = nullptr, *none = nullptr;
+    if (!decide_by_ends(condition, all, none)) {
+      all = lanes_.all(lanes);
+      none = b_.CreateNot(lanes_.any(lanes));
+    }
     Block* not_all = new_block(block->getName() + ".not_all");
-    Block* parted = new_block(block->getName() + ".parted");
-    condition = b_.CreateFreeze(condition);
-    b_.CreateCondBr(lanes_.all(condition), taken, not_all);
+    parted = new_block(block->getName() + ".parted");
+    b_.CreateCondBr(all, taken, not_all);
     b_.SetInsertPoint(not_all);
-    b_.CreateCondBr(lanes_.any(condition), parted, other);
+    b_.CreateCondBr(none, other, parted);
+  }
+  auto held = held_;
+  auto vectors = vectors_;
+  if (parted) {
     b_.SetInsertPoint(parted);
     to_masked(live_out_[block]);
-    restore();
-    b_.CreateStore(condition, condition_of(block));
+    b_.CreateStore(lanes, condition_of(block));
     Block*& end = end_blocks_[block];
     if (!end) end = new_block(block->getName() + ".end");
     b_.CreateBr(end);
   }
   b_.SetInsertPoint(taken);
-  restore();
+  held_ = held;
+  vectors_ = vectors;
   jump_converged(block, branch.getSuccessor(0));
   b_.SetInsertPoint(other);
-  restore();
+  held_ = std::move(held);
+  vectors_ = std::move(vectors);
   jump_converged(block, branch.getSuccessor(1));
 }
 

@@ -66,7 +66,6 @@ class Emitter {
   void make_function();
   void place_globals();
   void place_private_memory();
-  void emit_head();
   void hoist_uniform();
   bool can_hoist(const llvm::Instruction& instruction) const;
   void find_escaping();
@@ -77,6 +76,7 @@ class Emitter {
   void emit_reentry(Block* block, Value* mask);
   bool may_reenter(Block* block) const;
   void emit_end(Block* block);
+  bool decide_by_ends(const Value* condition, Value*& all, Value*& none);
   void emit_converged_end(llvm::BranchInst& branch);
   void emit_masked_end(llvm::BranchInst& branch);
   struct Assignment {
@@ -127,7 +127,6 @@ class Emitter {
   void emit_atomic(llvm::AtomicRMWInst& atomic);
   void emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic);
   Value* load_consecutive(llvm::Type* type, Value* base, llvm::Align align);
-  Value* load_strided(llvm::LoadInst& load, int64_t stride, Value* base);
   bool load_group(llvm::LoadInst& load);
   Value* gather(llvm::Type* type, Value* pointers, llvm::Align align);
   Value* gather_narrow(llvm::Type* type, Value* pointers);
@@ -135,6 +134,17 @@ class Emitter {
   void for_each_lane(llvm::function_ref<void(Value* lane)> body);
   Value* scratch(llvm::Type* type, uint64_t slot);
   Value* lane_element(Value* in_memory, llvm::Type* type, Value* lane);
+  // Operands and results of for_each_lane: elements of vectors when all lanes are on (then the
+  // lanes are written out one by one), else in memory.
+  struct Staged {
+    Value* vector;
+    Value* memory;
+  };
+  Staged stage(Value* vector, uint64_t slot);
+  Value* take(const Staged& from, Value* lane);
+  Staged stage_result(llvm::Type* type, uint64_t slot);
+  void put(Staged& to, Value* lane, Value* value);
+  Value* collect(const Staged& from);
   Value* last_active(Value* vector);
   bool is_group_private(const Value* pointer) const;
   void remark(const llvm::Instruction& instruction, const std::string& text);

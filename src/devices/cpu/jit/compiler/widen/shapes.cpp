@@ -137,6 +137,12 @@ Shapes::Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory&
     }
     changed |= propagate_control();
   }
+  // An operand may have turned out to vary after it was looked at.
+  llvm::SmallVector<const Instruction*, 8> stale;
+  for (const Instruction* extension : guarded_) {
+    if (of(extension).kind != Shape::linear) stale.push_back(extension);
+  }
+  for (const Instruction* extension : stale) guarded_.erase(extension);
 }
 
 Shape Shapes::of(const Value* value) const {
@@ -375,6 +381,9 @@ Shape Shapes::extended(const llvm::CastInst& extension, const Value* value, int 
   unsigned width = value->getType()->getIntegerBitWidth();
   if (width < 16) return varying();
   if (is_small(value)) return shape;
+  // All lanes are on, and none is negative: they cannot lie on both sides of the place where values
+  // wrap around.
+  if (depth == 0 && assumption_ == Assumption::converged && extension.hasNonNeg()) return shape;
   if (depth < 6 && distributes(extension, value)) {
     auto* sum = cast<llvm::BinaryOperator>(value);
     // A product only with a constant: the other side's stride must stay one.
