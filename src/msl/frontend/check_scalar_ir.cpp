@@ -1,4 +1,5 @@
 // The form that msl/scalar_ir.h promises, checked.
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
@@ -27,7 +28,7 @@ bool is_intrinsic_row(llvm::StringRef name) {
   return false;
 }
 
-std::string quoted(llvm::StringRef name) { return "'" + name.str() + "'"; }
+std::string quoted(llvm::StringRef name) { return "'" + llvm::demangle(name) + "'"; }
 
 // LLVM's own functions that every back-end lowers; those of one target are refused.
 bool is_generic_intrinsic(const llvm::Function& function) {
@@ -39,9 +40,6 @@ std::string check_call(const llvm::CallBase& call) {
   const llvm::Function* callee = call.getCalledFunction();
   if (callee == nullptr) return "calls through pointers are not part of the language";
   if (is_generic_intrinsic(*callee)) return {};
-  if (callee->getName() == "__hf_undefined_function_constant") {
-    return "uses a function constant that has no value";
-  }
   if (!is_intrinsic_row(callee->getName())) {
     return "calls " + quoted(callee->getName()) + ", which is declared but not defined";
   }
@@ -67,7 +65,9 @@ std::string check_instruction(const llvm::Instruction& instruction) {
 
 std::string check_global(const llvm::GlobalVariable& global) {
   if (global.isDeclaration()) {
-    return "variable " + quoted(global.getName()) + " is declared but has no value";
+    return "variable " + quoted(global.getName()) +
+           " has no value: it is not initialised by a constant, or is a function constant that "
+           "was not given";
   }
   if (global.getAddressSpace() == address_space::threadgroup) {
     return llvm::isa<llvm::UndefValue>(global.getInitializer())

@@ -21,9 +21,16 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
 std::string in_words_of_metal(std::string message) {
   replace_all(message, "_Float16", "half");
   replace_all(message, "__bf16", "bfloat");
+  replace_all(message, "'half' (aka 'half')", "'half'");
+  replace_all(message, "'bfloat' (aka 'bfloat')", "'bfloat'");
   replace_all(message, "__global_device ", "constant ");
   replace_all(message, "__global ", "device ");
   replace_all(message, "__local ", "threadgroup ");
+  if (message.find("'half'") != std::string::npos &&
+      message.find("'bfloat'") != std::string::npos &&
+      message.find("cast from") != std::string::npos) {
+    return message + ": convert to float in between";
+  }
   // Parts of Metal that stay out, by the names that give them away.
   for (const char* word : {"'texture", "'depth2d", "'depthcube", "'sampler"}) {
     if (message.find(word) == std::string::npos) continue;

@@ -211,6 +211,43 @@ void prepare(llvm::Module& module, llvm::Function& entry, MathMode math) {
   }
 }
 
+// What is left of the initialisation of variables at run time cannot be: such variables have no
+// value (function constants that were not given, and what depends on them), which matters only
+// where the kernel reads them.
+void drop_initialisers(llvm::Module& module) {
+  llvm::GlobalVariable* list = module.getNamedGlobal("llvm.global_ctors");
+  if (list == nullptr) return;
+  std::set<llvm::Function*> initialisers;
+  std::vector<llvm::Function*> work;
+  if (auto* table = llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer())) {
+    for (const llvm::Use& row : table->operands()) {
+      auto* fields = llvm::cast<llvm::ConstantStruct>(row);
+      if (auto* function =
+              llvm::dyn_cast<llvm::Function>(fields->getOperand(1)->stripPointerCasts())) {
+        work.push_back(function);
+      }
+    }
+  }
+  list->eraseFromParent();
+  while (!work.empty()) {
+    llvm::Function* function = work.back();
+    work.pop_back();
+    if (!initialisers.insert(function).second) continue;
+    for (llvm::Instruction& instruction : llvm::instructions(*function)) {
+      auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+      if (call != nullptr && call->getCalledFunction() != nullptr) {
+        work.push_back(call->getCalledFunction());
+      }
+      for (llvm::Use& operand : instruction.operands()) {
+        auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(operand->stripPointerCasts());
+        if (variable == nullptr || variable->isConstant() || variable->isDeclaration()) continue;
+        variable->setInitializer(nullptr);
+        variable->setLinkage(llvm::GlobalValue::ExternalLinkage);
+      }
+    }
+  }
+}
+
 void run_passes(llvm::Module& module, llvm::Function& entry) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -233,11 +270,14 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
     small.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
     small.addPass(llvm::EarlyCSEPass());
     small.addPass(llvm::SimplifyCFGPass(options));
+    if (module.getNamedGlobal("llvm.global_ctors") != nullptr) {
+      llvm::ModulePassManager initialising;
+      initialising.addPass(llvm::GlobalOptPass());
+      initialising.run(module, modules);
+      drop_initialisers(module);
+    }
     llvm::ModulePassManager inlining;
     inlining.addPass(llvm::GlobalDCEPass());
-    if (module.getNamedGlobal("llvm.global_ctors") != nullptr) {
-      inlining.addPass(llvm::GlobalOptPass());
-    }
     inlining.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(small)));
     inlining.addPass(llvm::AlwaysInlinerPass(false));
     inlining.addPass(llvm::GlobalDCEPass());
@@ -309,7 +349,7 @@ void finish(llvm::Module& module, llvm::Function& entry) {
   const llvm::DataLayout& layout = module.getDataLayout();
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(entry))) {
     if (llvm::isa<llvm::FPMathOperator>(instruction)) {
-      instruction.setFastMathFlags(llvm::FastMathFlags());
+      instruction.copyFastMathFlags(llvm::FastMathFlags());
     }
     if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
         load != nullptr && load->getPointerAddressSpace() == address_space::constant) {

@@ -90,6 +90,13 @@ TEST_CASE("what the language has and we do not is named") {
   CHECK(has(error, "textures"));
 }
 
+TEST_CASE("types are named as the language names them") {
+  CHECK(has(attempt("bfloat b = bfloat(half(1.0)); out[0] = b;").error,
+            "body:1:12: error: functional-style cast from 'half' to 'bfloat' is not allowed: "
+            "convert to float"));
+  CHECK(has(attempt("threadgroup float s[2]; device float* p = s;").error, "threadgroup float"));
+}
+
 TEST_CASE("#error, static_assert") {
   CHECK(starts(attempt("#error not today\n").error, "[my kernel] body:1:2: error: not today"));
   CHECK(starts(attempt("static_assert(sizeof(int) == 8, \"int is small\");").error,

@@ -1,0 +1,2 @@
+#include "../shared.h"
+inline float deep(float x) { return shared_scale(x) + missing_name; }

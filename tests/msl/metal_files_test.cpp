@@ -1,0 +1,148 @@
+// Whole .metal files: several kernels, host names, function constants, files beside them.
+#include <doctest/doctest.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <fstream>
+
+#include "msl/sources.h"
+
+using namespace holdfast::msl;
+using namespace holdfast::msl::testing;
+
+namespace {
+
+const char* const file = R"(
+constant bool has_mask [[function_constant(0)]];
+constant int block [[function_constant(3)]];
+constant float factor [[function_constant(7)]];
+constant bool both = has_mask && is_function_constant_defined(block);
+struct Params { int n; float scale; uint shape[4]; };
+
+kernel void plain(const device float* x [[buffer(0)]], device float* out [[buffer(5)]],
+                  constant Params& p [[buffer(2)]], threadgroup float* scratch [[threadgroup(1)]],
+                  uint tid [[thread_position_in_grid]], ushort2 group [[threadgroup_position_in_grid]]) {
+  if (tid >= uint(p.n)) return;
+  scratch[tid & 31] = x[tid] * p.scale + p.shape[1] + group.y;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[tid] = scratch[(tid + 1) & 31];
+}
+[[kernel, max_total_threads_per_threadgroup(64)]] void counts(device atomic_uint* c, device uint* other) {
+  atomic_fetch_add_explicit(c, other[0], memory_order_relaxed);
+}
+#define instantiate(type) template [[host_name("add_" #type)]] [[kernel]] void add<type>( \
+    const device type* a [[buffer(0)]], device type* b [[buffer(1)]], uint i [[thread_position_in_grid]]);
+template <typename T>
+[[kernel]] void add(const device T* a [[buffer(0)]], device T* b [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  b[i] = a[i] + T(1);
+}
+instantiate(float)
+instantiate(bfloat)
+kernel void masked(device float* out) { out[0] = (both ? block : -1) * factor; }
+kernel void unmasked(device float* out) { out[0] = is_function_constant_defined(has_mask) ? 2.5 : 1.5; }
+)";
+
+std::string stored_to_output(const Compiled& compiled) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  compiled.module->print(stream, nullptr);
+  const size_t at = stream.str().find("store float ");
+  return at == std::string::npos ? stream.str()
+                                 : text.substr(at + 12, text.find(',', at) - at - 12);
+}
+
+}  // namespace
+
+TEST_CASE("the kernels of a file") {
+  KernelSource source;
+  source.kernel = "file";
+  source.text = start + file;
+  std::vector<KernelInterface> kernels = list_kernels(source);
+  std::vector<std::string> names;
+  for (const KernelInterface& kernel : kernels) names.push_back(kernel.entry);
+  REQUIRE(names == std::vector<std::string>{"plain", "counts", "add_float", "add_bfloat", "masked",
+                                            "unmasked"});
+  CHECK(kernels[1].max_threads == 64);
+  CHECK(kernels[2].max_threads == 1024);
+  CHECK(kernels[3].arguments[0].element_size == 2);
+  REQUIRE(kernels[0].arguments.size() == 4);
+  CHECK(kernels[0].arguments[1].slot == 5);
+  CHECK(kernels[0].arguments[2].kind == KernelArgument::Kind::constant);
+  CHECK(kernels[0].arguments[2].element_size == 24);
+  CHECK(kernels[0].arguments[3].kind == KernelArgument::Kind::threadgroup);
+  CHECK(kernels[0].arguments[3].slot == 1);
+  CHECK(kernels[0].attributes ==
+        std::vector<std::string>{"thread_position_in_grid", "threadgroup_position_in_grid"});
+  // Without numbers the buffers count up.
+  CHECK(kernels[1].arguments[0].slot == 0);
+  CHECK(kernels[1].arguments[1].slot == 1);
+}
+
+TEST_CASE("each kernel of a file compiles") {
+  for (const char* name : {"plain", "counts", "add_float", "add_bfloat"}) {
+    Compiled k = compile(file, name);
+    CHECK_MESSAGE(k.error == "", name << ": " << k.error);
+    CHECK(check_scalar_ir(*k.module, k.interface) == "");
+  }
+  Compiled counts = compile(file, "counts");
+  CHECK(counts.interface.arguments[0].written);
+  CHECK_FALSE(counts.interface.arguments[1].written);  // not const, but only read
+}
+
+TEST_CASE("a kernel that is not there, or not named among several") {
+  CHECK(compile(file, "nope").error.find("no kernel 'nope', it has 'plain', 'counts'") !=
+        std::string::npos);
+  CHECK(compile(file).error.find("several kernels") != std::string::npos);
+  CHECK(compile("float f() { return 1; }").error.find("no kernel function") != std::string::npos);
+  CHECK(
+      compile("template <typename T> [[kernel]] void f(device T* x) {}").error.find("host_name") !=
+      std::string::npos);
+}
+
+TEST_CASE("function constants") {
+  KernelSource given;
+  given.constants = {{0, "", "bool", 1}, {99, "block", "int", 6}, {7, "", "float", 0x40000000}};
+  Compiled masked = compile(file, "masked", given);
+  REQUIRE_MESSAGE(masked.module != nullptr, masked.error);
+  CHECK(stored_to_output(masked) == "1.200000e+01");
+  CHECK(stored_to_output(compile(file, "unmasked", given)) == "2.500000e+00");
+  CHECK(stored_to_output(compile(file, "unmasked")) == "1.500000e+00");
+  CHECK(compile(file, "masked").error.find("function constant that was not given") !=
+        std::string::npos);
+}
+
+TEST_CASE("files beside the source, and no others") {
+  const std::string text =
+      "#include \"shared.h\"\nkernel void f(device float* x) { x[0] = shared_scale(2.0); }";
+  CHECK(compile(text).error.find("'shared.h' file not found") != std::string::npos);
+  KernelSource beside;
+  beside.directory = HOLDFAST_TEST_DATA;
+  Compiled k = compile(text, "", beside);
+  REQUIRE_MESSAGE(k.module != nullptr, k.error);
+  CHECK(stored_to_output(k) == "5.000000e-01");
+  // An error in such a file names it, and its own line.
+  Compiled deep =
+      compile("#include \"inner/deep.h\"\nkernel void f(device float* x) { x[0] = deep(2.0); }", "",
+              beside);
+  CHECK(deep.error.find("[kernel_of_test] inner/deep.h:2:55: error: ") == 0);
+  beside.directory += "/inner";
+  CHECK(compile("#include \"../shared.h\"\nkernel void f(device float* x) {}", "", beside)
+            .error.find("file not found") != std::string::npos);
+  CHECK(compile("#include \"/etc/passwd\"\nkernel void f(device float* x) {}", "", beside)
+            .error.find("file not found") != std::string::npos);
+}
+
+TEST_CASE("parameters that a kernel cannot have") {
+  auto error = [](const char* parameter) {
+    return compile(std::string("kernel void f(device float* out, ") + parameter + ") {}").error;
+  };
+  CHECK(error("float x").find("body:1:40: error: parameter 'x' of kernel 'f' must be a buffer") !=
+        std::string::npos);
+  CHECK(error("float* x").find("must point to device, constant or threadgroup memory") !=
+        std::string::npos);
+  CHECK(error("float x [[thread_position_in_grid]]").find("integer") != std::string::npos);
+  CHECK(error("device float* x [[buffer(0)]], device float* y [[buffer(0)]]")
+            .find("of an earlier one") != std::string::npos);
+  CHECK(error("device float* x [[buffer(40)]]").find("between 0 and 30") != std::string::npos);
+  CHECK(compile("kernel int f(device float* x) { return 1; }").error.find("must return void") !=
+        std::string::npos);
+}
