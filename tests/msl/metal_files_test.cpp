@@ -112,8 +112,8 @@ TEST_CASE("function constants") {
 
 TEST_CASE("files beside the source, and no others") {
   const std::string text =
-      "#include \"shared.h\"\nkernel void f(device float* x) { x[0] = shared_scale(2.0); }";
-  CHECK(compile(text).error.find("'shared.h' file not found") != std::string::npos);
+      "#include \"shared.metal\"\nkernel void f(device float* x) { x[0] = shared_scale(2.0); }";
+  CHECK(compile(text).error.find("'shared.metal' file not found") != std::string::npos);
   KernelSource beside;
   beside.directory = HOLDFAST_TEST_DATA;
   Compiled k = compile(text, "", beside);
@@ -121,11 +121,11 @@ TEST_CASE("files beside the source, and no others") {
   CHECK(stored_to_output(k) == "5.000000e-01");
   // An error in such a file names it, and its own line.
   Compiled deep =
-      compile("#include \"inner/deep.h\"\nkernel void f(device float* x) { x[0] = deep(2.0); }", "",
-              beside);
-  CHECK(deep.error.find("[kernel_of_test] inner/deep.h:2:55: error: ") == 0);
+      compile("#include \"inner/deep.metal\"\nkernel void f(device float* x) { x[0] = deep(2.0); }",
+              "", beside);
+  CHECK(deep.error.find("[kernel_of_test] inner/deep.metal:2:55: error: ") == 0);
   beside.directory += "/inner";
-  CHECK(compile("#include \"../shared.h\"\nkernel void f(device float* x) {}", "", beside)
+  CHECK(compile("#include \"../shared.metal\"\nkernel void f(device float* x) {}", "", beside)
             .error.find("file not found") != std::string::npos);
   CHECK(compile("#include \"/etc/passwd\"\nkernel void f(device float* x) {}", "", beside)
             .error.find("file not found") != std::string::npos);
