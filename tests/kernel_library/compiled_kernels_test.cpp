@@ -222,3 +222,90 @@ TEST_CASE("compiled kernels: atomic outputs over an init value") {
   eval(bins);
   for (int i = 0; i < 8; ++i) CHECK(bins.data<int32_t>()[i] == 1255);
 }
+
+// --- what users get wrong: an exception with the kernel's name, and everything goes on ---
+
+namespace {
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+void check_all_goes_on() {
+  array x = astype(arange(10), float32);
+  CHECK(is_affine(run_on(affine_kernel(2, 2), x), x, 2, 2));
+}
+
+}  // namespace
+
+TEST_CASE("compiled kernels: names that cannot be are refused when the kernel is made") {
+  auto message = [](const std::string& name, const std::vector<std::string>& inputs,
+                    const std::vector<std::string>& outputs) {
+    return error_of([&] { fast::metal_kernel(name, inputs, outputs, "y[0] = x[0];"); });
+  };
+  CHECK(message("fine", {"x"}, {"y"}) == "nothing was thrown");
+  for (auto& [inputs, outputs] :
+       std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
+           {{"x", "x"}, {"y"}},  // twice
+           {{"x"}, {"x"}},       // input and output
+           {{"float"}, {"y"}},   // a keyword
+           {{"two words"}, {"y"}},
+           {{""}, {"y"}},
+           {{"x"}, {}}}) {  // nothing to write to
+    std::string text = message("bad_names", inputs, outputs);
+    CAPTURE(text);
+    CHECK(text.find("bad_names") != std::string::npos);
+  }
+}
+
+TEST_CASE("compiled kernels: too much threadgroup memory is refused") {
+  if (!has_compiler()) return;
+  auto kernel = fast::metal_kernel("greedy", {"x"}, {"y"},
+                                   "threadgroup float much[10000];\n"
+                                   "uint i = thread_position_in_grid.x;\n"
+                                   "much[i] = x[i];\n"
+                                   "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+                                   "y[i] = much[9 - i];");
+  array y = run_on(kernel, astype(arange(10), float32));
+  std::string text = error_of([&] { eval(y); });
+  CAPTURE(text);
+  CHECK(text.starts_with("[greedy]"));
+  CHECK(text.find("32768") != std::string::npos);
+  CHECK(y.status() == array::unscheduled);
+  check_all_goes_on();
+}
+
+TEST_CASE("compiled kernels: division by zero is a value") {
+  if (!has_compiler()) return;
+  auto kernel = fast::metal_kernel("divide", {"x"}, {"y"},
+                                   "uint i = thread_position_in_grid.x; y[i] = 100 / x[i];");
+  array y = run_on(kernel, arange(-8, 8));
+  eval(y);
+  CHECK(y.data<int32_t>()[15] == 100 / 7);
+  CHECK(y.data<int32_t>()[0] == 100 / -8);
+}
+
+TEST_CASE("compiled kernels: a kernel that does not end is stopped [child]") {
+  if (!is_child("compiled kernels: a kernel that does not end is stopped [child]")) return;
+  auto kernel = fast::metal_kernel("endless", {"x"}, {"y"},
+                                   "uint i = thread_position_in_grid.x;\n"
+                                   "volatile device float* p = y;\n"
+                                   "while (x[i] >= 0) p[i] = p[i] + 1;");
+  array y = run_on(kernel, astype(arange(10), float32));
+  std::string text = error_of([&] { eval(y); });
+  CAPTURE(text);
+  CHECK(text.starts_with("[endless]"));
+  check_all_goes_on();
+}
+
+TEST_CASE("compiled kernels: a kernel that does not end is stopped") {
+  if (!has_compiler()) return;
+  ChildResult result = run_child("compiled kernels: a kernel that does not end is stopped [child]",
+                                 {"HOLDFAST_KERNEL_TIMEOUT=1"});
+  CHECK_MESSAGE(result.exit_code == 0, result.output);
+}
