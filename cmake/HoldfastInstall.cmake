@@ -6,7 +6,7 @@ include(GNUInstallDirs)
 
 set(holdfast_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/holdfast")
 
-install(TARGETS holdfast EXPORT holdfastTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+install(TARGETS holdfast holdfast-mlx EXPORT holdfastTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
                                                  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
@@ -16,6 +16,8 @@ if(TARGET holdfast-jit)
           DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   target_compile_definitions(holdfast PRIVATE HOLDFAST_INSTALL_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
 endif()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/compat/mlx" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/holdfast/compat"
+        FILES_MATCHING PATTERN "*.h")
 if(TARGET holdfast-tool)
   # Beside a shared library the command finds it from its own place, so the prefix can be moved.
   file(RELATIVE_PATH holdfast_bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")

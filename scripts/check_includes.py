@@ -47,6 +47,7 @@ PUBLIC_HEADERS = {
     "holdfast/stream.h": "base",
     "holdfast/errors.h": "base",
     "holdfast/label.h": "base",
+    "holdfast/version.h": "base",
     "holdfast/allocator.h": "base",
     "holdfast/memory.h": "exec",
     "holdfast/event.h": "exec",
@@ -56,6 +57,7 @@ PUBLIC_HEADERS = {
     "holdfast/primitive.h": "graph",
     "holdfast/encoder.h": "graph",
     "holdfast/utils.h": "graph",
+    "holdfast/graph_utils.h": "graph",
     "holdfast/transforms.h": "graph",  # eval is declared here, and graph/ defines it
     "holdfast/io.h": "io",
     "holdfast/holdfast.h": "programs",
@@ -116,11 +118,11 @@ def resolve(root, path, spelling, is_quoted):
         return None, f'"{spelling}": includes are written as paths from src, without ".."'
     if (root / "src" / spelling).is_file():
         return f"src/{spelling}", None
-    # Outside src a file may also name its neighbours: by path from the root, from tests, or from
+    # Outside src a file may also name its neighbours: by path from the root, from tests, from compat, or from
     # its own folder.
     if not path.startswith("src/"):
         own_folder = pathlib.PurePosixPath(path).parent.as_posix()
-        for base in ("", "tests/", own_folder + "/"):
+        for base in ("", "tests/", "compat/", own_folder + "/"):
             if (root / (base + spelling)).is_file():
                 return base + spelling, None
     return None, f'"{spelling}" is not a file under src (internal includes are paths from src)'

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/allocator.h>
+
+#include "mlx/core.h"

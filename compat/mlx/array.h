@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/array.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/metal.h>
+
+#include "mlx/core.h"

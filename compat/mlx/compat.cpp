@@ -1,0 +1,98 @@
+// What MLX's interface has beyond headers. On the public interface of the library alone.
+#include <algorithm>
+#include <functional>
+
+#include <holdfast/ops.h>
+#include <holdfast/primitive.h>
+#include <holdfast/transforms.h>
+
+#include "mlx/backend/common/utils.h"
+#include "mlx/backend/cpu/encoder.h"
+#include "mlx/ops.h"
+#include "mlx/scheduler.h"
+
+namespace mlx::core {
+
+array astype(array a, Dtype dtype, bool force_copy, StreamOrDevice s) {
+  bool same = a.dtype() == dtype;
+  array converted = ::holdfast::astype(std::move(a), dtype, s);
+  return force_copy && same ? copy(converted, s) : converted;
+}
+
+cpu::CommandEncoder& cpu::get_command_encoder(Stream stream) {
+  // One per thread: it is only the stream's name, the work goes to the library's encoder.
+  thread_local std::unique_ptr<CommandEncoder> encoder;
+  encoder = std::make_unique<CommandEncoder>(stream);
+  return *encoder;
+}
+
+std::tuple<Shape, std::vector<Strides>> collapse_contiguous_dims(
+    const Shape& shape, const std::vector<Strides>& strides, int64_t size_cap) {
+  Shape merged;
+  std::vector<Strides> walks(strides.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    bool joins = !merged.empty() && int64_t{merged.back()} * shape[i] <= size_cap;
+    for (size_t w = 0; w < walks.size() && joins; ++w) {
+      joins = walks[w].back() == strides[w][i] * shape[i];
+    }
+    if (joins) {
+      merged.back() *= shape[i];
+      for (size_t w = 0; w < walks.size(); ++w) walks[w].back() = strides[w][i];
+    } else {
+      merged.push_back(shape[i]);
+      for (size_t w = 0; w < walks.size(); ++w) walks[w].push_back(strides[w][i]);
+    }
+  }
+  if (merged.empty()) {
+    merged.push_back(1);
+    for (Strides& walk : walks) walk.push_back(0);
+  }
+  return {merged, walks};
+}
+
+std::tuple<Shape, std::vector<Strides>> collapse_contiguous_dims(const std::vector<array>& xs,
+                                                                 size_t size_cap) {
+  std::vector<Strides> strides;
+  for (const array& x : xs) strides.push_back(x.strides());
+  return collapse_contiguous_dims(xs.front().shape(), strides, static_cast<int64_t>(size_cap));
+}
+
+std::pair<Shape, Strides> collapse_contiguous_dims(const Shape& shape, const Strides& strides,
+                                                   int64_t size_cap) {
+  auto [merged, walks] = collapse_contiguous_dims(shape, std::vector<Strides>{strides}, size_cap);
+  return {merged, walks.front()};
+}
+
+std::pair<Shape, Strides> collapse_contiguous_dims(const array& a, int64_t size_cap) {
+  return collapse_contiguous_dims(a.shape(), a.strides(), size_cap);
+}
+
+namespace {
+
+// A function as an op without inputs: its one command calls it.
+class Callback final : public UnaryPrimitive {
+ public:
+  Callback(Stream stream, std::function<void()> function)
+      : UnaryPrimitive(stream), function_(std::move(function)) {}
+  void eval_cpu(const std::vector<array>&, array& output) override { encode(output); }
+  void eval_gpu(const std::vector<array>&, array& output) override { encode(output); }
+  const char* name() const override { return "scheduler::enqueue"; }
+
+ private:
+  void encode(array& output) {
+    Encoder& encoder = Encoder::of(stream());
+    encoder.allocate(output);
+    encoder.output(output);
+    encoder.host_callback("scheduler::enqueue", function_);
+  }
+  std::function<void()> function_;
+};
+
+}  // namespace
+
+void scheduler::enqueue_function(Stream stream, std::function<void()> f) {
+  async_eval(array({1}, uint8, std::make_shared<Callback>(stream, std::move(f)), {}));
+}
+
+}  // namespace mlx::core

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/device.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/distributed.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/dtype.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/event.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/graph_utils.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/io.h>
+
+#include "mlx/core.h"

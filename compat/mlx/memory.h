@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/memory.h>
+
+#include "mlx/core.h"

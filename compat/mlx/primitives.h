@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/primitive.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/random.h>
+
+#include "mlx/core.h"

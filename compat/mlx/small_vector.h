@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/small_vector.h>
+
+#include "mlx/core.h"

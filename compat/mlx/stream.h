@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/stream.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/transforms.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/types.h>
+
+#include "mlx/core.h"

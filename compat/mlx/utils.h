@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/utils.h>
+
+#include "mlx/core.h"

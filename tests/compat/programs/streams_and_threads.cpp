@@ -1,0 +1,37 @@
+// One result from several threads and streams.
+#include <thread>
+#include <vector>
+
+#include "mlx/mlx.h"
+#include "mlx/scheduler.h"
+
+#include "check.h"
+
+using namespace mlx::core;
+
+int main() {
+  array shared = random::normal({64, 64}, random::key(3));
+  eval(shared);
+  array expected = sum(matmul(shared, shared));
+  eval(expected);
+  std::vector<std::thread> threads;
+  std::vector<float> results(8);
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      Stream own = new_stream(default_device());
+      array product = matmul(shared, shared, own);
+      async_eval(product);
+      array total = sum(product, false, default_device());
+      results[i] = total.item<float>();
+      synchronize(own);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (float result : results) CHECK(result == expected.item<float>());
+
+  StreamContext context(new_stream(Device::cpu));
+  int calls = 0;
+  scheduler::enqueue(default_stream(Device::cpu), [&] { ++calls; });
+  synchronize();
+  CHECK(calls == 1);
+}
