@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/instruction_set.h"
 
@@ -13,12 +14,25 @@ using namespace holdfast::cpu;
 
 namespace {
 
-// Compares the two kernels over `x`; the number of elements that differ.
+void divide_in_chain(const std::vector<float>& x, float divisor, std::vector<float>& out) {
+  const simd::ChainKernels& chains = simd::chain_kernels();
+  std::vector<float> tile(static_cast<size_t>(chains.tile), divisor);
+  auto at = [](const std::vector<float>& values) {
+    return reinterpret_cast<char*>(const_cast<float*>(values.data()));
+  };
+  const ChainStage stages[] = {{chains.float32.load, at(x), sizeof(float)},
+                               {chains.divide_by_scalar, at(tile), 0},
+                               {chains.float32.store, at(out), sizeof(float)},
+                               {chains.end, nullptr, 0}};
+  chains.run(stages, 0, static_cast<int64_t>(x.size()));
+}
+
+// Compares the two ways over `x`; the number of elements that differ.
 int64_t differences(const std::vector<float>& x, float divisor) {
   int64_t n = static_cast<int64_t>(x.size());
   std::vector<float> divisors(x.size(), divisor), fast(x.size()), exact(x.size());
   const void* in[] = {x.data(), divisors.data()};
-  divide_by_scalar_kernel()(fast.data(), in, n);
+  divide_in_chain(x, divisor, fast);
   elementwise_kernel(ElementwiseOp::Divide, Lane::f32)(exact.data(), in, n);
   int64_t count = 0;
   for (size_t i = 0; i < x.size(); ++i) {

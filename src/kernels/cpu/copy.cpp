@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -175,7 +176,13 @@ int64_t copy_grain(const CollapsedLayout& layout, size_t itemsize) {
   return std::max<int64_t>(1, grain / group) * group;
 }
 
+static std::atomic<size_t> forced_stream_threshold{0};
+
+void force_stream_threshold(size_t bytes) { forced_stream_threshold = bytes; }
+void unforce_stream_threshold() { forced_stream_threshold = 0; }
+
 size_t stream_threshold() {
+  if (size_t forced = forced_stream_threshold.load(std::memory_order_relaxed)) return forced;
   static const size_t threshold = [] {
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (cache <= 0) cache = sysconf(_SC_LEVEL2_CACHE_SIZE);

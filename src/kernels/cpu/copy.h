@@ -27,6 +27,9 @@ int64_t copy_grain(const CollapsedLayout& layout, size_t itemsize);
 // Bytes from which a whole destination should bypass the cache (`stream`): more than the last-level
 // cache holds.
 size_t stream_threshold();
+// For tests: another threshold, for what is encoded from now on.
+void force_stream_threshold(size_t bytes);
+void unforce_stream_threshold();
 
 // memcpy. `stream` writes past the cache, for pieces of a destination of more than
 // stream_threshold() bytes.

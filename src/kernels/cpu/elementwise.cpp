@@ -126,7 +126,7 @@ BlockKernel elementwise_kernel(ElementwiseOp op, Lane lane) {
   return kernels_of(lane)[static_cast<size_t>(op)];
 }
 
-BlockKernel divide_by_scalar_kernel() { HOLDFAST_CALL_TARGET(float_divide_by_scalar); }
+const simd::ChainKernels& simd::chain_kernels() { HOLDFAST_CALL_TARGET(chain_kernels); }
 
 Lane elementwise_result_lane(ElementwiseOp op, Lane lane) {
   switch (row(op).rule) {

@@ -42,10 +42,6 @@ using BlockKernel = void (*)(void* out, const void* const* in, int64_t n);
 // op does not take that type, i.e. where in_types of its table row rejects it.
 BlockKernel elementwise_kernel(ElementwiseOp op, Lane lane);
 
-// Division by a block of one and the same value: gives the bits of elementwise_kernel(Divide, f32),
-// faster.
-BlockKernel divide_by_scalar_kernel();
-
 // The type of the result: b8 for predicates and logical ops, f32 for abs, real and imag of c64,
 // else `lane`.
 Lane elementwise_result_lane(ElementwiseOp op, Lane lane);

@@ -1,191 +1,23 @@
 #include "kernels/cpu/fused.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/fused_program.h"
 #include "kernels/cpu/layout.h"
 
 namespace holdfast::cpu {
 namespace {
 
 constexpr int16_t astype_code = static_cast<int16_t>(ElementwiseOp::count);
-constexpr int64_t task_elements = 32768;
 // What the blocks of a pass should fit into: the first-level cache, less what the kernels need.
 constexpr size_t cache_bytes = 24 * 1024;
-constexpr uint16_t no_slot = 0xffff;
-// When memory is the limit: how far ahead of the block inputs are fetched, in elements.
-constexpr int64_t fetch_ahead = 768;
 
-// Where the elements of an operand come from.
-struct Input {
-  enum class Kind : uint8_t { dense, scalar, strided };
-  Kind kind;
-  uint8_t item_size;
-  uint8_t lane_bytes;
-  uint16_t slot = no_slot;       // where it is loaded to; none: used in place
-  ConvertKernel load = nullptr;  // widens a half type
-  const char* address;
-  const CollapsedLayout* layout = nullptr;  // strided only; owned by the program
-};
-
-struct Step {
-  BlockKernel kernel = nullptr;
-  ConvertKernel convert = nullptr;  // astype: instead of `kernel`
-  ConvertKernel round = nullptr;    // half types: after the kernel
-  uint8_t arity;
-  uint8_t lane_bytes;       // of the result
-  uint16_t operands[3];     // input i, or inputs + step k
-  uint16_t slot = no_slot;  // where the result goes; none: straight to `output`
-  // An output: stored from the slot after the whole block, or written in place when there is no
-  // slot.
-  char* output = nullptr;
-  uint8_t item_size = 0;
-  ConvertKernel store = nullptr;
-};
-
-struct Program {
-  int64_t size;
-  int64_t block;
-  uint16_t slots;
-  uint8_t slot_item_bytes;  // of the widest type that is kept in a slot
-  bool stream;              // outputs larger than the cache: write past it
-  bool prefetch;  // inputs larger than the cache: fetch the next block while this one is computed
-  SmallVector<Input, 3> inputs;
-  SmallVector<Step, 2> steps;
-  std::vector<CollapsedLayout> layouts;
-
-  void operator()(int64_t first_task, int64_t last_task) const;
-
- private:
-  // The share of step k of fetching the dense inputs' elements [start, start + n): a little with
-  // each step, so that memory is read all the time and not only by the first step of a block.
-  void prefetch_part(int64_t start, int64_t n, size_t k) const {
-    if (n <= 0) return;
-    for (const Input& input : inputs) {
-      if (input.kind != Input::Kind::dense) continue;
-      int64_t bytes = n * input.item_size;
-      int64_t share = (bytes / static_cast<int64_t>(steps.size()) + 63) & ~int64_t{63};
-      int64_t from = static_cast<int64_t>(k) * share, to = std::min(bytes, from + share);
-      const char* address = input.address + start * input.item_size;
-      for (int64_t i = from; i < to; i += 64) __builtin_prefetch(address + i);
-    }
-  }
-};
-
-// Block memory of the calling thread: `slots` blocks of 8-byte elements, and one for conversions.
-char* scratch(size_t bytes) {
-  struct Memory {
-    char* bytes = nullptr;
-    size_t size = 0;
-    // Destructors that run later on this thread may evaluate: they start afresh.
-    ~Memory() {
-      std::free(bytes);
-      bytes = nullptr;
-      size = 0;
-    }
-  };
-  static thread_local Memory memory;
-  if (memory.size < bytes) {
-    std::free(memory.bytes);
-    memory.size = 0;
-    memory.bytes = static_cast<char*>(std::aligned_alloc(64, (bytes + 63) & ~size_t{63}));
-    if (!memory.bytes) throw std::bad_alloc();
-    memory.size = bytes;
-  }
-  return memory.bytes;
-}
-
-void Program::operator()(int64_t first_task, int64_t last_task) const {
-  int64_t begin = first_task * task_elements;
-  int64_t end = std::min(size, last_task * task_elements);
-  int64_t longest = std::min(block, end - begin);
-  // A line more than a block: blocks of a power of two would share their cache sets.
-  size_t slot_bytes = ((static_cast<size_t>(longest) * slot_item_bytes + 63) & ~size_t{63}) + 64;
-  char* memory = scratch(slot_bytes * (slots + 1u));
-  char* spare = memory + slot_bytes * slots;
-  auto slot_address = [&](uint16_t slot) { return memory + slot_bytes * slot; };
-
-  const void* operands[48];
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Input& input = inputs[i];
-    if (input.kind != Input::Kind::scalar) continue;
-    char* target = slot_address(input.slot);
-    alignas(8) char value[8];
-    std::memcpy(value, input.address, input.item_size);
-    if (input.load) input.load(value, input.address, 1);
-    fill_block(target, value, input.lane_bytes, longest);
-    operands[i] = target;
-  }
-
-  for (int64_t start = begin; start < end; start += block) {
-    int64_t n = std::min(block, end - start);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const Input& input = inputs[i];
-      switch (input.kind) {
-        case Input::Kind::scalar:
-          break;
-        case Input::Kind::dense: {
-          const char* source = input.address + start * input.item_size;
-          if (input.load) {
-            input.load(slot_address(input.slot), source, n);
-            source = slot_address(input.slot);
-          }
-          operands[i] = source;
-          break;
-        }
-        case Input::Kind::strided: {
-          char* target = slot_address(input.slot);
-          gather_range(input.address, *input.layout, input.item_size, start, start + n,
-                       input.load ? spare : target);
-          if (input.load) input.load(target, spare, n);
-          operands[i] = target;
-          break;
-        }
-      }
-    }
-    for (size_t k = 0; k < steps.size(); ++k) {
-      const Step& step = steps[k];
-      void* result =
-          step.slot != no_slot ? slot_address(step.slot) : step.output + start * step.item_size;
-      const void* in[3];
-      for (int i = 0; i < step.arity; ++i) in[i] = operands[step.operands[i]];
-      if (step.kernel) {
-        step.kernel(result, in, n);
-      } else if (step.convert) {
-        step.convert(result, in[0], n);
-      } else if (result != in[0]) {
-        std::memcpy(result, in[0], static_cast<size_t>(n) * step.lane_bytes);
-      }
-      if (step.round) step.round(result, result, n);
-      operands[inputs.size() + k] = result;
-      if (prefetch) {
-        int64_t ahead = start + fetch_ahead;
-        prefetch_part(ahead, std::min(n, end - ahead), k);
-      }
-    }
-    for (const Step& step : steps) {
-      if (!step.output || step.slot == no_slot) continue;
-      char* target = step.output + start * step.item_size;
-      const char* source = slot_address(step.slot);
-      if (step.store) {
-        step.store(stream ? spare : target, source, n);
-        source = spare;
-      }
-      if (stream) {
-        stream_block(target, source, static_cast<size_t>(n) * step.item_size);
-      } else if (!step.store) {
-        std::memcpy(target, source, static_cast<size_t>(n) * step.item_size);
-      }
-    }
-  }
-  if (stream) end_stream();
-}
-
-// --- planning ---
+using Place = Location::Place;
+using Load = FusedProgram::Load;
 
 bool is_scalar(const array& a) { return a.size() == 1 || a.data_size() == 1; }
 
@@ -229,7 +61,8 @@ SmallVector<int64_t> broadcast_strides(const array& a, const Shape& shape) {
 
 class Planner {
  public:
-  Planner(Encoder& encoder, const FusedGroup& group) : encoder_(encoder), group_(group) {}
+  Planner(Encoder& encoder, const FusedGroup& group)
+      : encoder_(encoder), group_(group), chains_(simd::chain_kernels()) {}
 
   void encode() {
     size_t size = 1;
@@ -238,18 +71,8 @@ class Planner {
     find_last_uses();
     allocate_outputs();
     if (size == 0) return;
-    Program program;
-    program.size = static_cast<int64_t>(size);
-    plan_inputs(program);
-    plan_steps(program);
-    program.slots = slot_count_;
-    program.slot_item_bytes = 1;
-    for (const Input& input : program.inputs) {
-      program.slot_item_bytes = std::max(program.slot_item_bytes, input.lane_bytes);
-    }
-    for (const Step& step : program.steps) {
-      program.slot_item_bytes = std::max(program.slot_item_bytes, step.lane_bytes);
-    }
+    program_.size = static_cast<int64_t>(size);
+    program_.chains = &chains_;
     int64_t work = 0;
     size_t largest_output = 0;
     for (const array& input : group_.inputs) {
@@ -263,15 +86,26 @@ class Planner {
       work += static_cast<int64_t>(step.output->nbytes());
       largest_output = std::max(largest_output, step.output->nbytes());
     }
-    program.stream = largest_output > stream_threshold();
-    program.prefetch = work > static_cast<int64_t>(stream_threshold());
-    if (program.stream) stream_outputs(program);
-    program.block = block_size(program);
-    int64_t tasks = (program.size + task_elements - 1) / task_elements;
-    encoder_.native(group_.name, tasks, work, std::move(program));
+    program_.stream = largest_output > stream_threshold();
+    fetches_ = work > static_cast<int64_t>(stream_threshold());
+    find_chains();
+    plan_inputs();
+    plan_steps();
+    program_.block = block_size();
+    int64_t tasks = (program_.size + FusedProgram::task_elements - 1) / FusedProgram::task_elements;
+    encoder_.native(group_.name, tasks, work, std::move(program_));
   }
 
  private:
+  // How a step takes part in a chain, and who needs its result outside the registers.
+  struct ChainRole {
+    static constexpr int8_t nothing = -1;
+    uint16_t chain = 0;            // consecutive steps of one chain share it; 0: none
+    int8_t in_register = nothing;  // the operand that the step before has left in registers
+    bool needed_in_chain = false;  // by a later stage of the same chain
+    bool needed_outside = false;   // by another pass
+  };
+
   // The last step that reads an input or a result.
   void find_last_uses() {
     last_input_use_.resize(group_.inputs.size(), 0);
@@ -317,105 +151,179 @@ class Planner {
            (walk_.like ? !is_scalar(input) : input.flags().row_contiguous);
   }
 
-  uint16_t take_slot() {
-    if (free_slots_.empty()) return slot_count_++;
-    uint16_t slot = free_slots_.back();
-    free_slots_.pop_back();
-    return slot;
-  }
-
-  void plan_inputs(Program& program) {
-    program.layouts.reserve(group_.inputs.size());  // the inputs point into it
-    for (const array& a : group_.inputs) {
-      Input input{};
-      input.slot = no_slot;
-      input.address = a.data<char>();
-      input.item_size = static_cast<uint8_t>(a.itemsize());
-      input.lane_bytes = static_cast<uint8_t>(lane_size(lane_of(a.dtype())));
-      input.load = load_kernel(a.dtype());
-      if (is_scalar(a)) {
-        input.kind = Input::Kind::scalar;
-      } else if (walk_.like || (a.flags().row_contiguous && a.shape() == *group_.shape)) {
-        input.kind = Input::Kind::dense;
-      } else {
-        input.kind = Input::Kind::strided;
-        SmallVector<int64_t> strides = broadcast_strides(a, *group_.shape);
-        program.layouts.push_back(collapse(std::span(group_.shape->data(), group_.shape->size()),
-                                           std::span(strides.data(), strides.size())));
-        input.layout = &program.layouts.back();
-      }
-      if (input.kind != Input::Kind::dense || input.load) input.slot = take_slot();
-      program.inputs.push_back(input);
+  // The encoding that a chain reads and writes a dtype with; null where chains do not know it.
+  const simd::ChainEncoding* encoding_of(Dtype::Val dtype) const {
+    switch (dtype) {
+      case Dtype::Val::float32:
+        return &chains_.float32;
+      case Dtype::Val::bfloat16:
+        return &chains_.bfloat16;
+      case Dtype::Val::float16:
+        return chains_.float16.load ? &chains_.float16 : nullptr;
+      default:
+        return nullptr;
     }
   }
 
-  void plan_steps(Program& program) {
+  bool is_chained(const FusedStep& step) const {
+    return encoding_of(step.dtype) && encoding_of(step.operand_dtype) &&
+           (step.op == astype_code || chains_.ops[step.op]);
+  }
+
+  void find_chains() {
+    roles_.resize(group_.steps.size(), ChainRole{});
+    read_alone_.resize(group_.inputs.size(), 0);
+    uint16_t chain = 0;
     for (size_t k = 0; k < group_.steps.size(); ++k) {
-      const FusedStep& from = group_.steps[k];
-      Step step{};
-      step.slot = no_slot;
-      step.arity = from.arity;
-      step.lane_bytes = static_cast<uint8_t>(lane_size(lane_of(from.dtype)));
-      for (int i = 0; i < from.arity; ++i) {
-        uint16_t value = from.values[i];
-        step.operands[i] =
-            value >= FusedStep::result
-                ? static_cast<uint16_t>(group_.inputs.size() + value - FusedStep::result)
-                : value;
+      const FusedStep& step = group_.steps[k];
+      ChainRole& role = roles_[k];
+      if (is_chained(step)) {
+        bool goes_on = k > 0 && roles_[k - 1].chain != 0;
+        role.chain = goes_on ? chain : ++chain;
+        if (goes_on) role.in_register = operand_in_register(step, k);
       }
-      choose_kernels(from, step);
-      if (divides_by_scalar(from, program)) step.kernel = divide_by_scalar_kernel();
-      if (from.output) {
-        step.output = from.output->data<char>();
-        step.item_size = static_cast<uint8_t>(from.output->itemsize());
-        step.store = store_kernel(from.dtype);
+      for (int i = 0; i < step.arity; ++i) {
+        uint16_t value = step.values[i];
+        if (value < FusedStep::result) {
+          read_alone_[value] |= role.chain == 0;
+        } else if (role.in_register != i) {
+          ChainRole& producer = roles_[value - FusedStep::result];
+          bool same_chain = role.chain != 0 && producer.chain == role.chain;
+          (same_chain ? producer.needed_in_chain : producer.needed_outside) = true;
+        }
       }
-      // Straight to memory, unless it must be narrowed or would overwrite an input still needed.
-      bool overwrites = donor_[k] >= 0 && last_input_use_[static_cast<size_t>(donor_[k])] > k;
-      bool direct = from.output && !step.store && !overwrites;
-      free_dying_slots(program, k);
-      if (!direct) step.slot = take_slot();
-      for (uint16_t slot : free_after_) free_slots_.push_back(slot);
-      free_after_.clear();
-      program.steps.push_back(step);
-      // An output's slot is read again at the end of the block, and is never freed.
     }
   }
 
-  // Slots of operands that no later step reads: the result may take one, since kernels work in
-  // place. Scalars are filled once a task and keep theirs.
-  void free_dying_slots(const Program& program, size_t k) {
-    const FusedStep& step = group_.steps[k];
-    for (int i = 0; i < step.arity; ++i) {
-      uint16_t value = step.values[i];
-      bool repeated = false;
-      for (int j = 0; j < i; ++j) repeated |= step.values[j] == value;
-      if (repeated) continue;
-      if (value >= FusedStep::result) {
-        size_t producer = value - FusedStep::result;
-        const Step& made = program.steps[producer];
-        if (last_step_use_[producer] == k && made.slot != no_slot && !made.output) {
-          give_slot(made.slot, made.lane_bytes, k);
+  int8_t operand_in_register(const FusedStep& step, size_t k) const {
+    auto before = static_cast<uint16_t>(FusedStep::result + k - 1);
+    if (step.values[0] == before) return 0;
+    bool exchanged = step.arity == 2 && step.values[1] == before && chains_.exchanged_ops[step.op];
+    return exchanged ? 1 : ChainRole::nothing;
+  }
+
+  Location block_slot(size_t lane_bytes) {
+    program_.slot_item_bytes = std::max(program_.slot_item_bytes, static_cast<uint8_t>(lane_bytes));
+    Location location{Place::block, static_cast<uint8_t>(lane_bytes)};
+    if (free_blocks_.empty()) {
+      location.slot = program_.block_slots++;
+    } else {
+      location.slot = free_blocks_.back();
+      free_blocks_.pop_back();
+    }
+    return location;
+  }
+
+  Location tile_slot() {
+    Location location{Place::tile, sizeof(float)};
+    if (free_tiles_.empty()) {
+      location.slot = program_.tile_slots++;
+    } else {
+      location.slot = free_tiles_.back();
+      free_tiles_.pop_back();
+    }
+    return location;
+  }
+
+  void plan_inputs() {
+    program_.layouts.reserve(group_.inputs.size());  // the loads point into it
+    for (size_t i = 0; i < group_.inputs.size(); ++i) {
+      const array& a = group_.inputs[i];
+      size_t lane_bytes = lane_size(lane_of(a.dtype()));
+      Load load;
+      load.address = a.data<char>();
+      load.item_size = static_cast<uint8_t>(a.itemsize());
+      load.convert = load_kernel(a.dtype());
+      Location location;
+      if (is_scalar(a)) {
+        load.kind = Load::Kind::scalar;
+        location = read_alone_[i] ? block_slot(lane_bytes) : tile_slot();
+        location.repeats = true;
+      } else if (walk_.like || (a.flags().row_contiguous && a.shape() == *group_.shape)) {
+        load.fetches = fetches_;
+        if (load.convert && (!encoding_of(a.dtype()) || read_alone_[i])) {
+          load.kind = Load::Kind::convert;
+          location = block_slot(lane_bytes);
+        } else {
+          location = memory_of(a);
         }
       } else {
-        const Input& input = program.inputs[value];
-        if (last_input_use_[value] == k && input.slot != no_slot &&
-            input.kind != Input::Kind::scalar) {
-          give_slot(input.slot, input.lane_bytes, k);
-        }
+        load.kind = Load::Kind::strided;
+        location = block_slot(lane_bytes);
+        SmallVector<int64_t> strides = broadcast_strides(a, *group_.shape);
+        program_.layouts.push_back(collapse(std::span(group_.shape->data(), group_.shape->size()),
+                                            std::span(strides.data(), strides.size())));
+        load.layout = &program_.layouts.back();
       }
+      program_.loads.push_back(load);
+      program_.values.push_back(location);
     }
   }
 
-  // In place needs equal sizes; other slots become free for the step after this one.
-  void give_slot(uint16_t slot, uint8_t lane_bytes, size_t k) {
-    bool in_place = lane_bytes == lane_size(lane_of(group_.steps[k].dtype));
-    (in_place ? free_slots_ : free_after_).push_back(slot);
+  void plan_steps() {
+    for (size_t k = 0; k < group_.steps.size(); ++k) {
+      program_.values.push_back(Location{});
+      if (roles_[k].chain != 0)
+        plan_chained(k);
+      else
+        plan_step(k);
+      for (uint16_t slot : free_after_) free_blocks_.push_back(slot);
+      free_after_.clear();
+    }
   }
 
-  void choose_kernels(const FusedStep& from, Step& step) {
+  // Writing the result where it belongs at once would overwrite an input that is still needed.
+  bool overwrites_input(size_t k) const {
+    return donor_[k] >= 0 && last_input_use_[static_cast<size_t>(donor_[k])] > k;
+  }
+
+  uint16_t index_of(uint16_t value) const {
+    return value >= FusedStep::result
+               ? static_cast<uint16_t>(group_.inputs.size() + value - FusedStep::result)
+               : value;
+  }
+  Location& result_of(size_t k) { return program_.values[group_.inputs.size() + k]; }
+
+  static Location memory_of(const array& a) {
+    Location location{Place::memory, static_cast<uint8_t>(a.itemsize())};
+    location.address = const_cast<char*>(a.data<char>());
+    return location;
+  }
+
+  void store_after_block(size_t k, ConvertKernel convert) {
+    const array& output = *group_.steps[k].output;
+    program_.stores.push_back({static_cast<uint16_t>(group_.inputs.size() + k),
+                               static_cast<uint8_t>(output.itemsize()), convert,
+                               memory_of(output).address});
+  }
+
+  // --- a step by itself ---
+
+  void plan_step(size_t k) {
+    const FusedStep& from = group_.steps[k];
+    FusedProgram::Step step;
+    step.arity = from.arity;
+    step.lane_bytes = static_cast<uint8_t>(lane_size(lane_of(from.dtype)));
+    for (int i = 0; i < from.arity; ++i) step.operands[i] = index_of(from.values[i]);
+    step.result = static_cast<uint16_t>(group_.inputs.size() + k);
+    choose_kernels(from, step);
+    ConvertKernel convert = from.output ? store_kernel(from.dtype) : nullptr;
+    // Straight to memory, unless it must be narrowed or has to wait.
+    bool direct = from.output && !convert && !overwrites_input(k) && !program_.stream;
+    free_dying_slots(k);
+    result_of(k) = direct ? memory_of(*from.output) : block_slot(step.lane_bytes);
+    if (from.output && !direct) store_after_block(k, convert);
+    auto at = static_cast<uint16_t>(program_.steps.size());
+    program_.steps.push_back(step);
+    if (program_.passes.empty() || program_.passes.back().is_chain)
+      program_.passes.push_back({false, at, at});
+    program_.passes.back().last = static_cast<uint16_t>(at + 1);
+  }
+
+  void choose_kernels(const FusedStep& from, FusedProgram::Step& step) {
     Lane operand = lane_of(from.operand_dtype);
     Lane result = lane_of(from.dtype);
+    step.round = round_kernel(from.dtype);
     if (from.op != astype_code) {
       auto op = static_cast<ElementwiseOp>(from.op);
       step.kernel = elementwise_kernel(op, operand);
@@ -423,43 +331,162 @@ class Planner {
         throw std::invalid_argument(std::string("[") + elementwise_name(op) + "] does not take " +
                                     dtype_name(from.operand_dtype));
       }
-      step.round = round_kernel(from.dtype);
+    } else if (operand != result) {  // half types to float32 need nothing: the value is exact
+      step.convert = lane_convert_kernel(operand, result);
+    }
+  }
+
+  // --- a step of a chain ---
+
+  void add_stage(StageCode code, const Location& operand) {
+    program_.stages.push_back({code, operand});
+    program_.passes.back().last = static_cast<uint16_t>(program_.stages.size());
+  }
+
+  void plan_chained(size_t k) {
+    const FusedStep& step = group_.steps[k];
+    const ChainRole& role = roles_[k];
+    if (k == 0 || roles_[k - 1].chain != role.chain) begin_chain(k);
+    auto operand = [&](int i) { return program_.values[index_of(step.values[i])]; };
+    if (role.in_register == ChainRole::nothing) load_operand(step.values[0]);
+    if (step.op == astype_code)
+      ;  // the value is in registers, and is rounded below
+    else if (step.arity == 1)
+      add_stage(chains_.ops[step.op], Location{});
+    else if (role.in_register == 1)
+      add_stage(chains_.exchanged_ops[step.op], operand(0));
+    else if (divides_by_scalar(step))
+      add_stage(chains_.divide_by_scalar, operand(1));
+    else
+      add_stage(chains_.ops[step.op], operand(1));
+    if (StageCode round = encoding_of(step.dtype)->round) add_stage(round, Location{});
+    free_dying_slots(k);
+    store_result(k);
+  }
+
+  void load_operand(uint16_t value) {
+    const Location& location = program_.values[index_of(value)];
+    add_stage(
+        is_encoded(value) ? encoding_of(group_.inputs[value].dtype())->load : chains_.float32.load,
+        location);
+  }
+
+  // Does the value lie in memory as a half type?
+  bool is_encoded(uint16_t value) const {
+    const Location& location = program_.values[index_of(value)];
+    return value < FusedStep::result && location.place == Place::memory &&
+           location.item_size != sizeof(float);
+  }
+
+  void begin_chain(size_t k) {
+    auto at = static_cast<uint16_t>(program_.stages.size());
+    program_.passes.push_back({true, at, at});
+    for (uint16_t value : decoded_) program_.values[value] = memory_of(group_.inputs[value]);
+    decoded_.clear();
+    for (uint16_t chain = roles_[k].chain; k < roles_.size() && roles_[k].chain == chain; ++k) {
+      const FusedStep& step = group_.steps[k];
+      for (int i = 0; i < step.arity; ++i) {
+        fetch_in_chain(step.values[i]);
+        if (i > 0 || roles_[k].in_register != ChainRole::nothing) decode_in_chain(step.values[i]);
+      }
+    }
+  }
+
+  // The first chain that reads a large input fetches it ahead of time.
+  void fetch_in_chain(uint16_t value) {
+    if (value >= FusedStep::result || !program_.loads[value].fetches ||
+        program_.values[value].place != Place::memory) {
       return;
     }
-    // Half types to float32 need nothing: the value is exact.
-    if (operand != result) step.convert = lane_convert_kernel(operand, result);
-    step.round = round_kernel(from.dtype);
+    add_stage(chains_.fetch, program_.values[value]);
+    program_.loads[value].fetches = false;
   }
 
-  static bool divides_by_scalar(const FusedStep& step, const Program& program) {
+  // Ops read floats: an input of a half type that is not loaded but read by an op, beside what is
+  // in registers, is made floats at the beginning of the chain.
+  void decode_in_chain(uint16_t value) {
+    if (!is_encoded(value)) return;
+    load_operand(value);
+    Location floats = tile_slot();
+    add_stage(chains_.float32.store, floats);
+    program_.values[value] = floats;
+    decoded_.push_back(value);
+  }
+
+  // Into the slots and the memory where somebody will look for it.
+  void store_result(size_t k) {
+    const FusedStep& step = group_.steps[k];
+    const ChainRole& role = roles_[k];
+    const simd::ChainEncoding& encoding = *encoding_of(step.dtype);
+    bool waits = step.output && overwrites_input(k);
+    bool direct = step.output && !waits;
+    bool readable = direct && !program_.stream && step.dtype == Dtype::Val::float32;
+    Location& result = result_of(k);
+    if (waits || (role.needed_outside && !readable))
+      result = block_slot(sizeof(float));
+    else if (role.needed_outside)
+      result = memory_of(*step.output);
+    else if (role.needed_in_chain)
+      result = tile_slot();
+    if (result.place == Place::block || result.place == Place::tile)
+      add_stage(chains_.float32.store, result);
+    if (waits) store_after_block(k, store_kernel(step.dtype));
+    if (!direct) return;
+    Location memory = memory_of(*step.output);
+    bool aligned = reinterpret_cast<uintptr_t>(memory.address) % 64 == 0;
+    add_stage(program_.stream && aligned ? encoding.store_past_cache : encoding.store, memory);
+  }
+
+  bool divides_by_scalar(const FusedStep& step) const {
     return step.op == static_cast<int16_t>(ElementwiseOp::Divide) &&
-           lane_of(step.operand_dtype) == Lane::f32 && step.values[1] < FusedStep::result &&
-           program.inputs[step.values[1]].kind == Input::Kind::scalar;
+           program_.values[index_of(step.values[1])].repeats;
   }
 
-  // Large outputs are made in a slot and written past the cache.
-  void stream_outputs(Program& program) {
-    for (Step& step : program.steps) {
-      if (step.output && step.slot == no_slot) step.slot = slot_count_++;
+  // Slots of operands that no later step reads: the result may take one, since kernels work in
+  // place. Scalars are filled once a task and keep theirs, and what is stored after the block has
+  // to last until then.
+  void free_dying_slots(size_t k) {
+    const FusedStep& step = group_.steps[k];
+    for (int i = 0; i < step.arity; ++i) {
+      uint16_t value = step.values[i];
+      bool repeated = false;
+      for (int j = 0; j < i; ++j) repeated |= step.values[j] == value;
+      if (repeated) continue;
+      bool is_result = value >= FusedStep::result;
+      size_t producer = value - FusedStep::result;
+      size_t last_use = is_result ? last_step_use_[producer] : last_input_use_[value];
+      const Location& location = program_.values[index_of(value)];
+      if (last_use != k || location.repeats) continue;
+      if (location.place == Place::tile) {
+        free_tiles_.push_back(location.slot);
+      } else if (location.place == Place::block && !(is_result && group_.steps[producer].output)) {
+        // In place needs equal sizes; other slots become free for the step after this one.
+        bool in_place = location.item_size == lane_size(lane_of(step.dtype));
+        (in_place ? free_blocks_ : free_after_).push_back(location.slot);
+      }
     }
-    program.slots = slot_count_;
   }
 
-  static int64_t block_size(const Program& program) {
-    if (program.slots == 0) return task_elements;
+  int64_t block_size() const {
+    if (program_.block_slots == 0) return FusedProgram::task_elements;
     // Small when memory is the limit: the stores of a block then overlap the loads of the next one.
-    if (program.stream) return program.steps.size() == 1 ? 192 : 384;
-    size_t elements = cache_bytes / (size_t{program.slot_item_bytes} * program.slots);
-    return std::clamp<int64_t>(static_cast<int64_t>(elements & ~size_t{63}), 256, 1024);
+    if (!program_.stores.empty() && program_.stream) return program_.steps.size() == 1 ? 192 : 384;
+    size_t elements = cache_bytes / (size_t{program_.slot_item_bytes} * program_.block_slots);
+    return std::clamp<int64_t>(static_cast<int64_t>(elements & ~size_t{127}), 256, 1024);
   }
 
   Encoder& encoder_;
   const FusedGroup& group_;
+  const simd::ChainKernels& chains_;
+  FusedProgram program_;
+  bool fetches_ = false;  // inputs larger than the cache
   Walk walk_;
   SmallVector<uint16_t, 4> last_input_use_, last_step_use_;
+  SmallVector<ChainRole, 4> roles_;
+  SmallVector<uint8_t, 4> read_alone_;  // is the input read by a step outside chains?
   SmallVector<int, 4> donor_;
-  SmallVector<uint16_t, 8> free_slots_, free_after_;
-  uint16_t slot_count_ = 0;
+  SmallVector<uint16_t, 8> free_blocks_, free_after_, free_tiles_;
+  SmallVector<uint16_t, 4> decoded_;  // inputs that the current chain has made floats of
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 // The fused block engine: a group of element-wise ops as one pass over cache-sized blocks.
 //
-// For each block: load (and widen half types), apply each step to the block in its compute type,
-// round half types, store. Operands that lie dense in memory in their compute type are used where
-// they are.
+// Runs of ops that compute in float32 are chains: a few registers of elements go through all of
+// them (chain.h). For the other ops a block at a time is loaded, worked on in its compute type, and
+// stored. Operands that lie dense in memory are used where they are. Half types are rounded after
+// each op.
 #pragma once
 
 #include "graph/op.h"

@@ -1,6 +1,7 @@
 // What each build of simd/ exports: the tables of its kernels.
 #pragma once
 
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/elementwise.h"
 
 // One row an op, in the order of elementwise.def; nullptr where the op rejects the lane. The first
@@ -10,7 +11,7 @@
   const BlockKernel* narrow_integer_kernels(Lane lane);         \
   const BlockKernel* wide_integer_kernels(Lane lane);           \
   const BlockKernel* float_kernels();                           \
-  BlockKernel float_divide_by_scalar();                         \
+  const simd::ChainKernels& chain_kernels();                    \
   const BlockKernel* double_kernels();                          \
   const BlockKernel* complex_kernels();                         \
   ConvertKernel lane_converter(Lane from, Lane to);             \

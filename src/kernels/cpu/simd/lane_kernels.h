@@ -1,6 +1,7 @@
 // The kernels of all ops for one element type, made from elementwise.def and math.h.
 #pragma once
 
+#include "kernels/cpu/simd/chain_stages.h"
 #include "kernels/cpu/simd/kernel_tables.h"
 #include "kernels/cpu/simd/math.h"
 
@@ -44,10 +45,12 @@ struct CodeType<Op, T> {
 
 template <typename Op, typename T, bool accepted>
 constexpr BlockKernel unary_kernel() {
-  if constexpr (accepted)
-    return &UnaryLoop<Op, typename CodeType<Op, T>::Type>::run;
-  else
+  if constexpr (!accepted)
     return nullptr;
+  else if constexpr (std::is_same_v<T, float> && ChainsUnary<Op>)
+    return &run_as_chain<UnaryBody<Op>>;
+  else
+    return &UnaryLoop<Op, typename CodeType<Op, T>::Type>::run;
 }
 
 template <typename Op, typename T, bool accepted>
@@ -56,6 +59,8 @@ constexpr BlockKernel binary_kernel() {
     return nullptr;
   else if constexpr (requires { typename Op::Exchanged; })
     return &BinaryLoop<typename Op::Exchanged, T>::run_exchanged;
+  else if constexpr (std::is_same_v<T, float> && ChainsBinary<Op>)
+    return &run_as_chain<BinaryBody<Op>>;
   else
     return &BinaryLoop<Op, typename CodeType<Op, T>::Type>::run;
 }

@@ -2,8 +2,10 @@
 //
 // A struct has `apply` for each element type that in_types of its row accepts: Bool, the integers,
 // float and double, Complex. Where it sets `is_vector`, floats and doubles go through `vector`
-// instead, one register at a time. `is_bitwise` says that signed integers may share the code of
-// unsigned ones. Integer arithmetic wraps; it is done unsigned, since signed overflow is undefined.
+// instead, one register at a time. An op that has an `apply` or, without calling a library, a
+// `vector` for FloatVector takes part in chains (chain_stages.h). `is_bitwise` says that signed
+// integers may share the code of unsigned ones. Integer arithmetic wraps; it is done unsigned,
+// since signed overflow is undefined.
 #pragma once
 
 #include "kernels/cpu/simd/loops.h"
@@ -145,6 +147,7 @@ struct Abs {
   static T apply(T a) {
     return absolute(a);
   }
+  static FloatVector apply(FloatVector a) { return absolute(a); }
   static float apply(Complex a) {
     double real = a.real, imag = a.imag;
     float modulus = static_cast<float>(__builtin_sqrt(real * real + imag * imag));
@@ -162,6 +165,7 @@ struct Negative {
   static T apply(T a) {
     return -a;
   }
+  static FloatVector apply(FloatVector a) { return -a; }
   static Complex apply(Complex a) { return {-a.real, -a.imag}; }
 };
 
@@ -204,47 +208,52 @@ struct Square {
   static T apply(T a) {
     return a * a;
   }
+  static FloatVector apply(FloatVector a) { return a * a; }
   static Complex apply(Complex a) {
     return {a.real * a.real - a.imag * a.imag, 2 * (a.real * a.imag)};
   }
 };
 
-// Ops that are one function of a register, and one complex function.
-#define HOLDFAST_FUNCTION(Primitive, vector_function, complex_function) \
-  struct Primitive {                                                    \
-    static constexpr bool is_vector = true;                             \
-    static auto vector(auto a) { return vector_function(a); }           \
-    static Complex apply(Complex a) { return complex_function(a); }     \
+// Ops that are one function of a register, and one complex function. `calls_library`: the function
+// is not inlined, and has no place in a chain, whose registers it would overwrite.
+#define HOLDFAST_FUNCTION(Primitive, vector_function, library, complex_function) \
+  struct Primitive {                                                             \
+    static constexpr bool is_vector = true;                                      \
+    static constexpr bool calls_library = library;                               \
+    static auto vector(auto a) { return vector_function(a); }                    \
+    static Complex apply(Complex a) { return complex_function(a); }              \
   };
-HOLDFAST_FUNCTION(Sqrt, square_root, complex_sqrt)
-HOLDFAST_FUNCTION(Rsqrt, reciprocal_square_root, complex_rsqrt)
-HOLDFAST_FUNCTION(Exp, exponential, complex_exp)
-HOLDFAST_FUNCTION(Expm1, library_expm1, complex_expm1)
-HOLDFAST_FUNCTION(Log, natural_logarithm, complex_log)
-HOLDFAST_FUNCTION(Log2, logarithm_base_2, complex_log2)
-HOLDFAST_FUNCTION(Log10, logarithm_base_10, complex_log10)
-HOLDFAST_FUNCTION(Log1p, logarithm_of_1_plus, complex_log1p)
-HOLDFAST_FUNCTION(Sin, library_sin, complex_sin)
-HOLDFAST_FUNCTION(Cos, library_cos, complex_cos)
-HOLDFAST_FUNCTION(Tan, library_tan, complex_tan)
-HOLDFAST_FUNCTION(ArcSin, library_asin, complex_arcsin)
-HOLDFAST_FUNCTION(ArcCos, library_acos, complex_arccos)
-HOLDFAST_FUNCTION(ArcTan, library_atan, complex_arctan)
-HOLDFAST_FUNCTION(Sinh, library_sinh, complex_sinh)
-HOLDFAST_FUNCTION(Cosh, library_cosh, complex_cosh)
-HOLDFAST_FUNCTION(Tanh, library_tanh, complex_tanh)
-HOLDFAST_FUNCTION(ArcSinh, library_asinh, complex_arcsinh)
-HOLDFAST_FUNCTION(ArcCosh, library_acosh, complex_arccosh)
-HOLDFAST_FUNCTION(ArcTanh, library_atanh, complex_arctanh)
-HOLDFAST_FUNCTION(Sigmoid, sigmoid, complex_sigmoid)
+HOLDFAST_FUNCTION(Sqrt, square_root, false, complex_sqrt)
+HOLDFAST_FUNCTION(Rsqrt, reciprocal_square_root, false, complex_rsqrt)
+HOLDFAST_FUNCTION(Exp, exponential, false, complex_exp)
+HOLDFAST_FUNCTION(Expm1, library_expm1, true, complex_expm1)
+HOLDFAST_FUNCTION(Log, natural_logarithm, true, complex_log)
+HOLDFAST_FUNCTION(Log2, logarithm_base_2, true, complex_log2)
+HOLDFAST_FUNCTION(Log10, logarithm_base_10, true, complex_log10)
+HOLDFAST_FUNCTION(Log1p, logarithm_of_1_plus, true, complex_log1p)
+HOLDFAST_FUNCTION(Sin, library_sin, true, complex_sin)
+HOLDFAST_FUNCTION(Cos, library_cos, true, complex_cos)
+HOLDFAST_FUNCTION(Tan, library_tan, true, complex_tan)
+HOLDFAST_FUNCTION(ArcSin, library_asin, true, complex_arcsin)
+HOLDFAST_FUNCTION(ArcCos, library_acos, true, complex_arccos)
+HOLDFAST_FUNCTION(ArcTan, library_atan, true, complex_arctan)
+HOLDFAST_FUNCTION(Sinh, library_sinh, true, complex_sinh)
+HOLDFAST_FUNCTION(Cosh, library_cosh, true, complex_cosh)
+HOLDFAST_FUNCTION(Tanh, library_tanh, true, complex_tanh)
+HOLDFAST_FUNCTION(ArcSinh, library_asinh, true, complex_arcsinh)
+HOLDFAST_FUNCTION(ArcCosh, library_acosh, true, complex_arccosh)
+HOLDFAST_FUNCTION(ArcTanh, library_atanh, true, complex_arctanh)
+HOLDFAST_FUNCTION(Sigmoid, sigmoid, false, complex_sigmoid)
 #undef HOLDFAST_FUNCTION
 
 struct Erf {
   static constexpr bool is_vector = true;
+  static constexpr bool calls_library = error_function_calls_library;
   static auto vector(auto a) { return error_function(a); }
 };
 struct ErfInv {
   static constexpr bool is_vector = true;
+  static constexpr bool calls_library = true;
   static auto vector(auto a) { return inverse_error_function(a); }
 };
 
@@ -333,6 +342,7 @@ struct Add {
   static T apply(T a, T b) {
     return a + b;
   }
+  static FloatVector apply(FloatVector a, FloatVector b) { return sum_of(a, b); }
   static Complex apply(Complex a, Complex b) { return {a.real + b.real, a.imag + b.imag}; }
 };
 
@@ -347,6 +357,7 @@ struct Subtract {
   static T apply(T a, T b) {
     return a - b;
   }
+  static FloatVector apply(FloatVector a, FloatVector b) { return a - b; }
   static Complex apply(Complex a, Complex b) { return {a.real - b.real, a.imag - b.imag}; }
 };
 
@@ -361,6 +372,7 @@ struct Multiply {
   static T apply(T a, T b) {
     return a * b;
   }
+  static FloatVector apply(FloatVector a, FloatVector b) { return product_of(a, b); }
   static Complex apply(Complex a, Complex b) {
     return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
   }
@@ -371,6 +383,7 @@ struct Divide {
   static T apply(T a, T b) {
     return a / b;
   }
+  static FloatVector apply(FloatVector a, FloatVector b) { return a / b; }
   // In double: no product of floats overflows or underflows there. As in C, a finite number by an
   // infinity is zero, and by zero it is an infinity.
   static Complex apply(Complex a, Complex b) {
@@ -440,6 +453,7 @@ struct FloorDivide {
 
 struct Power {
   static constexpr bool is_vector = true;
+  static constexpr bool calls_library = true;
   static Bool apply(Bool a, Bool b) { return {static_cast<uint8_t>(a.value | (b.value ^ 1))}; }
   // By squaring, wrapping. A negative exponent gives 0, except for the bases 1 and -1.
   template <AnyInteger T>
@@ -518,6 +532,7 @@ struct Maximum {
   static T apply(T a, T b) {
     return either(a > b, is_nan(a)) ? a : b;
   }
+  static FloatVector apply(FloatVector a, FloatVector b) { return ((a > b) | (a != a)) ? a : b; }
   static Complex apply(Complex a, Complex b) {
     bool take_a = either(both(Less::apply(b, a), !is_nan(b)), is_nan(a));
     return {take_a ? a.real : b.real, take_a ? a.imag : b.imag};
@@ -533,6 +548,7 @@ struct Minimum {
   static T apply(T a, T b) {
     return either(a < b, is_nan(a)) ? a : b;
   }
+  static FloatVector apply(FloatVector a, FloatVector b) { return ((a < b) | (a != a)) ? a : b; }
   static Complex apply(Complex a, Complex b) {
     bool take_a = either(both(Less::apply(a, b), !is_nan(b)), is_nan(a));
     return {take_a ? a.real : b.real, take_a ? a.imag : b.imag};
@@ -541,10 +557,12 @@ struct Minimum {
 
 struct ArcTan2 {
   static constexpr bool is_vector = true;
+  static constexpr bool calls_library = true;
   static auto vector(auto a, auto b) { return library_atan2(a, b); }
 };
 struct LogAddExp {
   static constexpr bool is_vector = true;
+  static constexpr bool calls_library = true;
   static auto vector(auto a, auto b) { return log_add_exp(a, b); }
   static Complex apply(Complex a, Complex b) { return complex_logaddexp(a, b); }
 };

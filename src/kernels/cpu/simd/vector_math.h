@@ -28,6 +28,31 @@ HOLDFAST_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVect
 #endif
 }
 
+// a + b and a * b. Of two NaNs the result is the first operand's; a compiler may exchange the
+// operands, and then the bits would depend on the code around them.
+#if defined(__AVX2__)
+#define HOLDFAST_ORDERED(name, instruction)                                               \
+  HOLDFAST_INLINE FloatVector name(FloatVector a, FloatVector b) {                        \
+    FloatVector result;                                                                   \
+    __asm__("v" instruction " {%2, %1, %0|%0, %1, %2}" : "=v"(result) : "v"(a), "vm"(b)); \
+    return result;                                                                        \
+  }
+#elif defined(__x86_64__)
+#define HOLDFAST_ORDERED(name, instruction)                        \
+  HOLDFAST_INLINE FloatVector name(FloatVector a, FloatVector b) { \
+    __asm__(instruction " {%1, %0|%0, %1}" : "+x"(a) : "x"(b));    \
+    return a;                                                      \
+  }
+#endif
+#if defined(HOLDFAST_ORDERED)
+HOLDFAST_ORDERED(sum_of, "addps")
+HOLDFAST_ORDERED(product_of, "mulps")
+#undef HOLDFAST_ORDERED
+#else
+HOLDFAST_INLINE FloatVector sum_of(FloatVector a, FloatVector b) { return a + b; }
+HOLDFAST_INLINE FloatVector product_of(FloatVector a, FloatVector b) { return a * b; }
+#endif
+
 // The masked AVX-512 forms are the plain instruction; g++ 12 warns about its own header in the
 // others.
 HOLDFAST_INLINE FloatVector square_root(FloatVector a) {
@@ -256,53 +281,68 @@ HOLDFAST_INLINE V log_add_exp(V a, V b) {
 }
 
 #if defined(__AVX512F__)
-// erf(x) = x g(|x|), where g is a polynomial of degree 5 on each of 16 intervals of [0, 4), fitted
-// by scripts/fit_erf.py. A coefficient of 16 lanes is one permutation of a register: less than half
-// the time of the library's, and more exact.
-alignas(64) static constexpr float erf_coefficients[6][16] = {
-    {1.12837923f, 1.10530555f, 1.04099977f, 0.948207498f, 0.842700779f, 0.738320112f, 0.644070089f,
-     0.563812375f, 0.497661144f, 0.44379434f, 0.399837226f, 0.363599777f, 0.333325982f,
-     0.307690978f, 0.28571406f, 0.266666651f},
-    {-2.12961027e-07f, -0.0452915169f, -0.0811085179f, -0.101758659f, -0.106898196f, -0.100359745f,
-     -0.0875233114f, -0.0730053782f, -0.0596242994f, -0.0485169105f, -0.0397659019f, -0.0330012292f,
-     -0.027765559f, -0.0236662906f, -0.0204077624f, -0.0177777167f},
-    {-0.023505399f, -0.0209583901f, -0.0143704098f, -0.00626535295f, 0.000778853719f,
-     0.00528876763f, 0.00715420768f, 0.00713132787f, 0.00616172701f, 0.00494458526f, 0.00384052726f,
-     0.00296348124f, 0.00230508205f, 0.00181864551f, 0.00145734882f, 0.00118511845f},
-    {-1.07521701e-05f, 0.00163150998f, 0.00261094794f, 0.00265337294f, 0.00197339151f,
-     0.00103906984f, 0.000252501923f, -0.000215529013f, -0.000395051116f, -0.000399439916f,
-     -0.000332212687f, -0.000253779348f, -0.000187935031f, -0.000138895455f, -0.000103860875f,
-     -7.89424885e-05f},
-    {0.000461746356f, 0.000357713667f, 0.000121066652f, -0.000111171663f, -0.000234106104f,
-     -0.000232146005f, -0.000157612754f, -7.34330606e-05f, -1.49333964e-05f, 1.2997285e-05f,
-     2.04387452e-05f, 1.85654408e-05f, 1.42212739e-05f, 1.02287486e-05f, 7.25387736e-06f,
-     5.18650222e-06f},
-    {-1.89884922e-05f, -4.511929e-05f, -4.53323773e-05f, -2.49065633e-05f, -6.34897788e-07f,
-     1.40475213e-05f, 1.65033762e-05f, 1.17616673e-05f, 5.77435685e-06f, 1.63862421e-06f,
-     -2.98454324e-07f, -8.43472435e-07f, -7.95662856e-07f, -5.98529823e-07f, -4.17373229e-07f,
-     -2.86302509e-07f}};
+inline constexpr bool error_function_calls_library = false;
+// erf(|x|) as one of 32 polynomials of degree 4 in the distance from the nearest multiple of 4/31,
+// fitted by scripts/fit_erf.py. Their coefficients lie in pairs of registers, and picking those of
+// 16 lanes is one instruction.
+alignas(64) static constexpr float erf_coefficients[5][32] = {
+    {0.0f,         0.144793302f, 0.284857482f, 0.415921807f, 0.534558892f, 0.638439596f,
+     0.726428628f, 0.79852277f,  0.855664134f, 0.89947474f,  0.931967556f, 0.955279171f,
+     0.971457601f, 0.982318878f, 0.989372313f, 0.993803322f, 0.996495962f, 0.998078763f,
+     0.998978794f, 0.999473929f, 0.999737322f, 0.999872923f, 0.999940455f, 0.999972939f,
+     0.999988079f, 0.999994934f, 0.999997914f, 0.999999166f, 0.999999702f, 0.999999881f,
+     0.99999994f,  1.0f},
+    {0.145597309f,    0.143193215f,    0.1362167f,      0.125336304f,    0.111548051f,
+     0.0960253105f,   0.0799554437f,   0.0643945187f,   0.0501635633f,   0.0377977863f,
+     0.0275475439f,   0.0194194932f,   0.0132413246f,   0.00873299874f,  0.00557100866f,
+     0.00343749952f,  0.00205158652f,  0.00118433719f,  0.000661301077f, 0.000357158802f,
+     0.00018657856f,  9.42758124e-05f, 4.60762349e-05f, 2.17817014e-05f, 9.95966366e-06f,
+     4.40489475e-06f, 1.88436206e-06f, 7.7970634e-07f,  3.12058233e-07f, 1.2080308e-07f,
+     4.52332785e-08f, 9.92111154e-07f},
+    {1.25730338e-07f,  -0.00238394295f,  -0.00453578122f,  -0.00626026932f,  -0.00742878765f,
+     -0.00799377635f,  -0.0079872217f,   -0.00750487577f,  -0.0066815149f,   -0.00566376885f,
+     -0.00458648149f,  -0.00355653837f,  -0.00264551211f,  -0.00189018389f,  -0.00129855226f,
+     -0.000858483254f, -0.000546522613f, -0.000335214718f, -0.000198185109f, -0.000112983442f,
+     -6.2128689e-05f,  -3.29625436e-05f, -1.68772458e-05f, -8.34108232e-06f, -3.97978465e-06f,
+     -1.83349721e-06f, -8.15724604e-07f, -3.50511243e-07f, -1.45479618e-07f, -5.83291886e-08f,
+     -2.25938841e-08f, 9.7235361e-06f},
+    {-0.000809290272f, -0.000767087971f, -0.000654412026f, -0.000486662815f, -0.000289214484f,
+     -8.96422061e-05f, 8.75574478e-05f,  0.000224963296f,  0.000314138568f,  0.000355373399f,
+     0.00035572701f,   0.000326184119f,  0.000278774591f,  0.000224298186f,  0.000170971965f,
+     0.000123994716f,  8.58177445e-05f,  5.68091527e-05f,  3.60301892e-05f,  2.19229623e-05f,
+     1.28108195e-05f,  7.19570198e-06f,  3.88772787e-06f,  2.02163096e-06f,  1.0122975e-06f,
+     4.88314527e-07f,  2.27004946e-07f,  1.01730983e-07f,  4.39616237e-08f,  1.83232718e-08f,
+     7.36773886e-09f,  3.11075346e-05f},
+    {4.0290638e-06f,   1.90873179e-05f,  3.58293037e-05f,  4.67499012e-05f,  5.07603327e-05f,
+     4.80222625e-05f,  3.99023484e-05f,  2.8507593e-05f,   1.61432454e-05f,  4.80568906e-06f,
+     -4.14810938e-06f, -1.01108944e-05f, -1.31410552e-05f, -1.37569505e-05f, -1.26940813e-05f,
+     -1.06970729e-05f, -8.37993866e-06f, -6.16608759e-06f, -4.28967542e-06f, -2.83417762e-06f,
+     -1.78405219e-06f, -1.07250639e-06f, -6.16875582e-07f, -3.39957694e-07f, -1.79714661e-07f,
+     -9.12185527e-08f, -4.44901964e-08f, -2.08647322e-08f, -9.41391054e-09f, -4.08838341e-09f,
+     -1.70973169e-09f, 3.10818614e-05f}};
 
 HOLDFAST_INLINE FloatVector error_function(FloatVector x) {
   // Of two operands one of which is NaN, `min` gives the second.
-  __m512 magnitude =
-      _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(3.9990234375f), (__m512)absolute(x));
-  __m512 scaled = magnitude * _mm512_set1_ps(4.0f);
-  __m512i interval = _mm512_maskz_cvttps_epi32(0xffff, scaled);
-  // scaled - floor(scaled)
-  __m512 f = _mm512_maskz_reduce_ps(0xffff, scaled, _MM_FROUND_TO_NEG_INF);
-  FloatVector g = (FloatVector)_mm512_maskz_permutexvar_ps(0xffff, interval,
-                                                           _mm512_load_ps(erf_coefficients[5]));
-  for (int k = 4; k >= 0; --k) {
-    __m512 coefficients =
-        _mm512_maskz_permutexvar_ps(0xffff, interval, _mm512_load_ps(erf_coefficients[k]));
-    g = multiply_add(g, (FloatVector)f, (FloatVector)coefficients);
-  }
+  FloatVector magnitude =
+      (FloatVector)_mm512_maskz_min_ps(0xffff, _mm512_set1_ps(4.0f), (__m512)absolute(x));
+  // Adding 1.5 * 2^23 leaves the rounded integer in the low bits of the sum.
+  const FloatVector scale = broadcast(7.75f), magic = broadcast(12582912.0f);
+  FloatVector shifted = multiply_add(magnitude, scale, magic);
+  FloatVector f = multiply_add(magnitude, scale, magic - shifted);
+  auto coefficient = [&](int k) {
+    return (FloatVector)_mm512_permutex2var_ps(_mm512_load_ps(erf_coefficients[k]),
+                                               (__m512i)shifted,
+                                               _mm512_load_ps(erf_coefficients[k] + 16));
+  };
+  FloatVector result = coefficient(4);
+  for (int k = 3; k >= 0; --k) result = multiply_add(result, f, coefficient(k));
   // The result is positive: its sign bit is free for the sign of x.
-  FloatVector result = smaller_or_nan(broadcast(1.0f), magnitude * g);
-  return (FloatVector)(bits(result) | (bits(x) & bits(broadcast(-0.0f))));
+  return (FloatVector)_mm512_ternarylogic_epi32((__m512i)result, (__m512i)x,
+                                                _mm512_set1_epi32(INT32_MIN), 0xf8);
 }
 HOLDFAST_INLINE DoubleVector error_function(DoubleVector x) { return library_erf(x); }
 #else
+inline constexpr bool error_function_calls_library = true;
 template <typename V>
 HOLDFAST_INLINE V error_function(V x) {
   return library_erf(x);
