@@ -17,20 +17,44 @@ HOLDFAST_INLINE Element* address_of(const ChainStage* stage, int64_t offset) {
 
 // --- Loads and stores. An encoding has `Element`, `decode` of a vector of elements, and `encode`.
 
-typedef uint16_t HalfVector __attribute__((vector_size(register_size / 2)));
-
 struct Float32 {
   using Element = float;
   static FloatVector decode(const float* from) { return load(from); }
   static FloatVector encode(FloatVector v) { return v; }
 };
 
+// 16-bit values as 32-bit ones, and back. g++ would take __builtin_convertvector apart.
+#if defined(__AVX512F__)
+using Halves = __m256i;
+HOLDFAST_INLINE Int32Vector widen(Halves halves) {
+  return (Int32Vector)_mm512_maskz_cvtepu16_epi32(0xffff, halves);
+}
+HOLDFAST_INLINE Halves narrow(Int32Vector words) {
+  return _mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)words);
+}
+#elif defined(__AVX2__)
+using Halves = __m128i;
+HOLDFAST_INLINE Int32Vector widen(Halves halves) {
+  return (Int32Vector)_mm256_cvtepu16_epi32(halves);
+}
+HOLDFAST_INLINE Halves narrow(Int32Vector words) {
+  __m256i packed = _mm256_packus_epi32((__m256i)words, (__m256i)words);  // within each half
+  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+}
+#else
+typedef uint16_t Halves __attribute__((vector_size(register_size / 2)));
+HOLDFAST_INLINE Int32Vector widen(Halves halves) {
+  return __builtin_convertvector(halves, Int32Vector);
+}
+HOLDFAST_INLINE Halves narrow(Int32Vector words) { return __builtin_convertvector(words, Halves); }
+#endif
+
 struct BFloat16 {
   using Element = uint16_t;
   static FloatVector decode(const uint16_t* from) {
-    HalfVector halves;
+    Halves halves;
     __builtin_memcpy(&halves, from, sizeof(halves));
-    return (FloatVector)(__builtin_convertvector(halves, Int32Vector) << 16);
+    return (FloatVector)(widen(halves) << 16);
   }
   // In the high half of each lane.
   static Int32Vector rounded(FloatVector v) {
@@ -38,9 +62,7 @@ struct BFloat16 {
     Int32Vector nearest = all + 0x7fff + ((all >> 16) & 1);
     return v != v ? all | 0x400000 : nearest;
   }
-  static HalfVector encode(FloatVector v) {
-    return __builtin_convertvector((rounded(v) >> 16) & 0xffff, HalfVector);
-  }
+  static Halves encode(FloatVector v) { return narrow((rounded(v) >> 16) & 0xffff); }
   static FloatVector round(FloatVector v) {
     return (FloatVector)(rounded(v) & static_cast<int32_t>(0xffff0000));
   }
@@ -50,25 +72,25 @@ struct BFloat16 {
 struct Float16 {
   using Element = uint16_t;
 #if defined(__AVX512F__)
-  static FloatVector widen(__m256i halves) {
+  static FloatVector to_floats(__m256i halves) {
     return (FloatVector)_mm512_maskz_cvtph_ps(0xffff, halves);
   }
   static __m256i encode(FloatVector v) {
     return _mm512_maskz_cvtps_ph(0xffff, (__m512)v, _MM_FROUND_TO_NEAREST_INT);
   }
   static FloatVector decode(const uint16_t* from) {
-    return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    return to_floats(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
 #else
-  static FloatVector widen(__m128i halves) { return (FloatVector)_mm256_cvtph_ps(halves); }
+  static FloatVector to_floats(__m128i halves) { return (FloatVector)_mm256_cvtph_ps(halves); }
   static __m128i encode(FloatVector v) {
     return _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
   }
   static FloatVector decode(const uint16_t* from) {
-    return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    return to_floats(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
 #endif
-  static FloatVector round(FloatVector v) { return widen(encode(v)); }
+  static FloatVector round(FloatVector v) { return to_floats(encode(v)); }
 };
 #endif
 

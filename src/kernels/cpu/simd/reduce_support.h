@@ -60,9 +60,7 @@ struct ReduceLoops {
 
   static void wide_columns(const Element* input, int64_t rows, int64_t stride, int64_t columns,
                            State* states) {
-    if constexpr (requires(const Compute* rows_begin) {
-                    P::many_rows(states, rows_begin, rows, stride, columns);
-                  } && !converts) {
+    if constexpr (requires { P::many_rows(states, input, rows, stride, columns); }) {
       P::many_rows(states, input, rows, stride, columns);
       return;
     }
