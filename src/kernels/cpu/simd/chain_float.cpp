@@ -209,11 +209,8 @@ struct Divisor {
   bool is_moderate;
 };
 
-// Operands with exponents in [-63, 64] and divisors between 2^-30 and 2^30: neither quotient nor
-// remainder leaves the range of normal numbers. Adding 64 to the exponent of an operand sets its
-// highest bit for these and no others.
-constexpr int32_t moderate_offset = 0x20000000, moderate_bit = 0x40000000;
-
+// Moderate are divisors between 2^-30 and 2^30, and operands with exponents in [-63, 64]: neither
+// quotient nor remainder leaves the range of normal numbers.
 HOLDFAST_INLINE Divisor prepare(float d) {
   uint32_t bits;
   __builtin_memcpy(&bits, &d, sizeof(bits));
@@ -225,13 +222,16 @@ HOLDFAST_INLINE Divisor prepare(float d) {
           is_moderate && (bits & 0x7fffffu) == 0, is_moderate};
 }
 
+#if defined(__AVX512F__)
+// Adding 64 to the exponent of an operand sets its highest bit for the moderate ones and no others.
+constexpr int32_t moderate_offset = 0x20000000, moderate_bit = 0x40000000;
+
 HOLDFAST_INLINE FloatVector quotient(FloatVector x, const Divisor& d) {
   FloatVector q = multiply_add(x, d.reciprocal, x * d.reciprocal_rest);
   FloatVector remainder = multiply_add(-q, d.value, x);
   return multiply_add(remainder, d.reciprocal, q);
 }
 
-#if defined(__AVX512F__)
 HOLDFAST_INLINE bool all_moderate(Int32Vector bits_in_common) {
   return _mm512_testn_epi32_mask((__m512i)bits_in_common, _mm512_set1_epi32(moderate_bit)) == 0;
 }

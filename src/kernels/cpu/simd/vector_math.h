@@ -31,11 +31,11 @@ HOLDFAST_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVect
 // a + b and a * b. Of two NaNs the result is the first operand's; a compiler may exchange the
 // operands, and then the bits would depend on the code around them.
 #if defined(__AVX2__)
-#define HOLDFAST_ORDERED(name, instruction)                                               \
-  HOLDFAST_INLINE FloatVector name(FloatVector a, FloatVector b) {                        \
-    FloatVector result;                                                                   \
-    __asm__("v" instruction " {%2, %1, %0|%0, %1, %2}" : "=v"(result) : "v"(a), "vm"(b)); \
-    return result;                                                                        \
+#define HOLDFAST_ORDERED(name, instruction)                                              \
+  HOLDFAST_INLINE FloatVector name(FloatVector a, FloatVector b) {                       \
+    FloatVector result;                                                                  \
+    __asm__("v" instruction " {%2, %1, %0|%0, %1, %2}" : "=v"(result) : "v"(a), "v"(b)); \
+    return result;                                                                       \
   }
 #elif defined(__x86_64__)
 #define HOLDFAST_ORDERED(name, instruction)                        \
