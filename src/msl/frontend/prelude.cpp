@@ -4,6 +4,7 @@
 #include <clang/Frontend/FrontendActions.h>
 #include <clang/Lex/HeaderSearch.h>
 #include <clang/Lex/Preprocessor.h>
+#include <clang/Sema/Sema.h>
 #include <clang/Serialization/ASTWriter.h>
 #include <clang/Serialization/PCHContainerOperations.h>
 #include <dlfcn.h>
@@ -43,6 +44,32 @@ const char* file_name(Prelude prelude) {
                                            : "holdfast-metal-file.pch";
 }
 
+// The way to a private member of Sema that C++ leaves open: an explicit instantiation may name it.
+template <auto member>
+struct Reach {
+  friend auto& deferred_checks(clang::Sema& sema) { return sema.*member; }
+};
+template struct Reach<&clang::Sema::DeclsToCheckForDeferredDiags>;
+auto& deferred_checks(clang::Sema& sema);
+
+// Writes what clang has read. SYCL mode notes every function for a check at the end of the
+// translation unit; loading all of them again for each kernel would cost more than the kernel.
+class PreludeWriter : public clang::PCHGenerator {
+ public:
+  using PCHGenerator::PCHGenerator;
+  void InitializeSema(clang::Sema& sema) override {
+    sema_ = &sema;
+    PCHGenerator::InitializeSema(sema);
+  }
+  void HandleTranslationUnit(clang::ASTContext& context) override {
+    deferred_checks(*sema_).clear();
+    PCHGenerator::HandleTranslationUnit(context);
+  }
+
+ private:
+  clang::Sema* sema_ = nullptr;
+};
+
 class MakePrelude : public clang::ASTFrontendAction {
  public:
   std::shared_ptr<clang::PCHBuffer> buffer = std::make_shared<clang::PCHBuffer>();
@@ -52,7 +79,7 @@ class MakePrelude : public clang::ASTFrontendAction {
   bool hasASTFileSupport() const override { return false; }
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
                                                         llvm::StringRef) override {
-    return std::make_unique<clang::PCHGenerator>(
+    return std::make_unique<PreludeWriter>(
         compiler.getPreprocessor(), compiler.getModuleCache(), precompiled_file, "", buffer,
         llvm::ArrayRef<std::shared_ptr<clang::ModuleFileExtension>>(), false, false);
   }

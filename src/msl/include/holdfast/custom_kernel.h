@@ -7,3 +7,5 @@
 #include <metal_stdlib>
 using namespace metal;
 #include <holdfast/mlx_helpers.h>
+
+#include <holdfast/instantiate.h>

@@ -6,3 +6,5 @@
 #include <metal_simdgroup>
 #include <metal_simdgroup_matrix>
 #include <metal_stdlib>
+
+#include <holdfast/instantiate.h>
