@@ -1,5 +1,6 @@
 #include "exec/kernel_request.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -11,21 +12,32 @@ namespace holdfast::exec {
 namespace {
 
 // The files that `#include "file"` may bring in, with their contents: by the text alone, so that a
-// file in a branch that is not compiled counts too. A file that is not there counts as absent.
+// file in a branch that is not compiled counts too. They are looked for beside the file that names
+// them and beside the source, and count where they are and where they are not.
 class IncludedFiles {
  public:
-  IncludedFiles(const std::string& directory, ByteWriter& key) : directory_(directory), key_(key) {}
+  IncludedFiles(const std::string& root, ByteWriter& key) : root_(root), key_(key) {}
 
-  // False when an include is computed.
-  bool add(std::string_view text) {
+  // Those of a text that lies in `folder`, and theirs. False when an include is computed, or the
+  // text asks for files in another way.
+  bool add(std::string_view text, const std::filesystem::path& folder) {
+    if (text.find("__has_include") != std::string_view::npos) return false;
     for (size_t at = 0; (at = text.find('#', at)) != std::string_view::npos; ++at) {
       std::string_view rest = skip_blanks(text.substr(at + 1));
-      if (!rest.starts_with("include")) continue;
-      rest = skip_blanks(rest.substr(7));
-      if (rest.starts_with('<')) continue;
-      size_t end = rest.starts_with('"') ? rest.find_first_of("\"\n", 1) : std::string_view::npos;
-      if (end == std::string_view::npos || rest[end] != '"') return false;
-      if (!add_file(std::string(rest.substr(1, end - 1)))) return false;
+      if (rest.starts_with("include")) {
+        rest.remove_prefix(rest.starts_with("include_next") ? 12 : 7);
+      } else if (rest.starts_with("import")) {
+        rest.remove_prefix(6);
+      } else {
+        continue;
+      }
+      rest = skip_blanks(rest);
+      char closing = rest.starts_with('"') ? '"' : '>';
+      if (!rest.starts_with('"') && !rest.starts_with('<')) return false;
+      size_t end = rest.find_first_of(closing == '"' ? "\"\n" : ">\n", 1);
+      if (end == std::string_view::npos || rest[end] != closing) return false;
+      std::string name(rest.substr(1, end - 1));
+      if (!add_file(folder / name) || !add_file(root_ / name)) return false;
     }
     return true;
   }
@@ -36,17 +48,18 @@ class IncludedFiles {
     return first == std::string_view::npos ? std::string_view{} : text.substr(first);
   }
 
-  bool add_file(const std::string& name) {
-    if (!seen_.insert(name).second) return true;
-    key_.text(name);
-    std::ifstream file(directory_ + "/" + name, std::ios::binary);
+  bool add_file(const std::filesystem::path& path) {
+    if (!seen_.insert(path.lexically_normal().string()).second) return true;
+    // The place within the folder: the folder itself may move.
+    key_.text(path.lexically_normal().lexically_relative(root_.lexically_normal()).string());
+    std::ifstream file(path, std::ios::binary);
     key_.value(static_cast<uint8_t>(file.good()));
     std::string contents(std::istreambuf_iterator<char>(file), {});
     key_.text(contents);
-    return add(contents);
+    return add(contents, path.parent_path());
   }
 
-  const std::string& directory_;
+  const std::filesystem::path root_;
   ByteWriter& key_;
   std::set<std::string> seen_;
 };
@@ -73,7 +86,7 @@ KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions optio
     key.value(constant.bits);
   }
   if (!source_.directory.empty())
-    is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text);
+    is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text, source_.directory);
   key_ = key.take();
   hash_ = forced_hash ? *forced_hash : hash_bytes(key_);
 }

@@ -324,7 +324,19 @@ TEST_CASE("disk cache: files that a source includes are part of its key") {
   CHECK(request(text).key() == before);
   fs::remove(temporary.path() + "/inner.h");
   CHECK(request(text).key() != before);
+  // A file in a folder finds its neighbours there first.
+  fs::create_directory(temporary.path() + "/sub");
+  write_file(temporary.path() + "/sub/part.h", "#include \"number.h\"\n");
+  write_file(temporary.path() + "/sub/number.h", "1");
+  std::string nested = "3 4\n#import \"sub/part.h\"\n";
+  before = request(nested).key();
+  write_file(temporary.path() + "/sub/number.h", "2");
+  CHECK(request(nested).key() != before);
+  before = request(nested).key();
+  write_file(temporary.path() + "/number.h", "3");  // not used, but might be
+  CHECK(request(nested).key() != before);
   // Which file this is, only a preprocessor knows: compiled each time.
+  CHECK(!request("3 4\n#if __has_include(\"x.h\")\n#endif\n").is_cacheable());
   CHECK(!request("3 4\n#include FILE\n").is_cacheable());
   FakeCompiler compiler;
   KernelLibrary library(compiler.parts(8, temporary.path() + "/kernels"));
