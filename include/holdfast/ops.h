@@ -365,4 +365,6 @@ inline array operator~(array a) { return bitwise_invert(std::move(a)); }
 
 }  // namespace holdfast
 
+#include <holdfast/convolution.h>
+#include <holdfast/products.h>
 #include <holdfast/quantization.h>

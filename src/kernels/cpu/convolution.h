@@ -1,0 +1,49 @@
+// Convolution as a matrix product whose left operand, the patches of the input, is made in blocks
+// when the product packs it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <holdfast/dtype.h>
+
+namespace holdfast::cpu {
+
+// Up to three spatial dimensions; missing ones come first, with sizes and kernels of 1.
+struct ConvolutionShape {
+  static constexpr int dimensions = 3;
+  int64_t batch, channels, outputs, groups;
+  int64_t size[dimensions], kernel[dimensions], result[dimensions];
+  int64_t stride[dimensions], padding[dimensions], dilation[dimensions], input_dilation[dimensions];
+  bool flip;
+};
+
+// Input [batch, size..., channels], weights [outputs, kernel..., channels / groups] and output
+// [batch, result..., outputs] are dense.
+class ConvolutionPlan {
+ public:
+  // dtype: as of matrix products.
+  ConvolutionPlan(Dtype::Val dtype, const ConvolutionShape& shape);
+
+  int64_t tasks() const { return tasks_; }
+  size_t task_scratch_bytes() const { return scratch_bytes_; }
+  void run(int64_t task, const void* input, const void* weights, void* output,
+           void* task_scratch) const noexcept;
+
+ private:
+  // Steps [k, k + depth) of the patches of rows [first, first + rows), into rows that are
+  // patch_stride_ apart.
+  void make_patches(const char* input, int64_t group, int64_t first, int64_t rows, int64_t k,
+                    int64_t depth, char* to) const;
+
+  Dtype::Val dtype_;
+  int64_t item_;
+  ConvolutionShape shape_;
+  int64_t group_channels_, group_outputs_, positions_, depth_;
+  int64_t tile_rows_ = 0, tile_columns_ = 0, row_tiles_ = 0, column_tiles_ = 0;
+  int64_t tasks_ = 0;
+  int64_t patch_stride_ = 0;
+  size_t patch_bytes_ = 0, scratch_bytes_ = 0;
+};
+
+}  // namespace holdfast::cpu
