@@ -1,0 +1,115 @@
+// Stages of a Fourier transform, compiled once per instruction set.
+#include "kernels/cpu/simd/fft_kernels.h"
+
+#include "kernels/cpu/simd/elements.h"
+
+namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace {
+
+using simd::FftStage;
+
+constexpr int64_t largest_radix = 13;
+
+// One butterfly of 4: element k of the outputs.
+template <typename Index>
+inline void four(Index at, const float* xr, const float* xi, int64_t step, float (&yr)[4],
+                 float (&yi)[4]) {
+  float ar = xr[at], ai = xi[at], br = xr[at + step], bi = xi[at + step];
+  float cr = xr[at + 2 * step], ci = xi[at + 2 * step];
+  float dr = xr[at + 3 * step], di = xi[at + 3 * step];
+  float sr = ar + cr, si = ai + ci, tr = ar - cr, ti = ai - ci;
+  float ur = br + dr, ui = bi + di, vr = br - dr, vi = bi - di;
+  yr[0] = sr + ur;
+  yi[0] = si + ui;
+  yr[1] = tr + vi;
+  yi[1] = ti - vr;
+  yr[2] = sr - ur;
+  yi[2] = si - ui;
+  yr[3] = tr - vi;
+  yi[3] = ti + vr;
+}
+
+void stage_four(const FftStage& s, const float* xr, const float* xi, float* yr, float* yi) {
+  int64_t step = s.stride * s.groups;
+  if (s.stride == 1) {
+    HOLDFAST_VECTORISE
+    for (int64_t p = 0; p < s.groups; ++p) {
+      float br[4], bi[4];
+      four(p, xr, xi, step, br, bi);
+      for (int v = 0; v < 4; ++v) {
+        float wr = s.twiddle_real[4 * p + v], wi = s.twiddle_imag[4 * p + v];
+        yr[4 * p + v] = br[v] * wr - bi[v] * wi;
+        yi[4 * p + v] = br[v] * wi + bi[v] * wr;
+      }
+    }
+    return;
+  }
+  for (int64_t p = 0; p < s.groups; ++p) {
+    const float* wr = s.twiddle_real + 4 * p;
+    const float* wi = s.twiddle_imag + 4 * p;
+    float w1r = wr[1], w1i = wi[1], w2r = wr[2], w2i = wi[2], w3r = wr[3], w3i = wi[3];
+    const float* fr = xr + s.stride * p;
+    const float* fi = xi + s.stride * p;
+    float* tr = yr + s.stride * 4 * p;
+    float* ti = yi + s.stride * 4 * p;
+    HOLDFAST_VECTORISE
+    for (int64_t k = 0; k < s.stride; ++k) {
+      float br[4], bi[4];
+      four(k, fr, fi, step, br, bi);
+      tr[k] = br[0];
+      ti[k] = bi[0];
+      tr[k + s.stride] = br[1] * w1r - bi[1] * w1i;
+      ti[k + s.stride] = br[1] * w1i + bi[1] * w1r;
+      tr[k + 2 * s.stride] = br[2] * w2r - bi[2] * w2i;
+      ti[k + 2 * s.stride] = br[2] * w2i + bi[2] * w2r;
+      tr[k + 3 * s.stride] = br[3] * w3r - bi[3] * w3i;
+      ti[k + 3 * s.stride] = br[3] * w3i + bi[3] * w3r;
+    }
+  }
+}
+
+void stage_any(const FftStage& s, const float* xr, const float* xi, float* yr, float* yi) {
+  int64_t step = s.stride * s.groups;
+  for (int64_t p = 0; p < s.groups; ++p) {
+    for (int64_t v = 0; v < s.radix; ++v) {
+      float wr = s.twiddle_real[s.radix * p + v], wi = s.twiddle_imag[s.radix * p + v];
+      float factor_real[largest_radix], factor_imag[largest_radix];
+      for (int64_t u = 0; u < s.radix; ++u) {
+        float rr = s.root_real[u * v % s.radix], ri = s.root_imag[u * v % s.radix];
+        factor_real[u] = rr * wr - ri * wi;
+        factor_imag[u] = rr * wi + ri * wr;
+      }
+      float* tr = yr + s.stride * (s.radix * p + v);
+      float* ti = yi + s.stride * (s.radix * p + v);
+      const float* fr = xr + s.stride * p;
+      const float* fi = xi + s.stride * p;
+      HOLDFAST_VECTORISE
+      for (int64_t k = 0; k < s.stride; ++k) {
+        float sum_real = 0, sum_imag = 0;
+        for (int64_t u = 0; u < s.radix; ++u) {
+          float ar = fr[k + u * step], ai = fi[k + u * step];
+          sum_real += ar * factor_real[u] - ai * factor_imag[u];
+          sum_imag += ar * factor_imag[u] + ai * factor_real[u];
+        }
+        tr[k] = sum_real;
+        ti[k] = sum_imag;
+      }
+    }
+  }
+}
+
+void stage(const FftStage& s, const float* from_real, const float* from_imag, float* to_real,
+           float* to_imag) {
+  if (s.radix == 4) {
+    stage_four(s, from_real, from_imag, to_real, to_imag);
+  } else {
+    stage_any(s, from_real, from_imag, to_real, to_imag);
+  }
+}
+
+}  // namespace
+
+extern const simd::FftKernels fft_kernels;
+const simd::FftKernels fft_kernels{stage};
+
+}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

@@ -1,0 +1,187 @@
+// Fourier transforms: one primitive for one axis.
+#include <holdfast/fft.h>
+
+#include <cmath>
+
+#include "kernels/cpu/fft.h"
+#include "kernels/cpu/task_scratch.h"
+#include "ops/support.h"
+
+namespace holdfast {
+
+namespace {
+
+using cpu::FftKind;
+using fft::FFTNorm;
+
+// Along the last axis, to `length`.
+class Fft final : public Op {
+ public:
+  Fft(Stream stream, FftKind kind, bool inverse, int length, float scale)
+      : Op(stream), kind_(kind), inverse_(inverse), length_(length), scale_(scale) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "FFT"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Fft*>(&other);
+    return same != nullptr && same->kind_ == kind_ && same->inverse_ == inverse_ &&
+           same->length_ == length_ && same->scale_ == scale_;
+  }
+
+ private:
+  FftKind kind_;
+  bool inverse_;
+  int length_;
+  float scale_;
+};
+
+void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  array in = make_dense(encoder, name(), inputs[0]);
+  encoder.input(in);
+  encoder.output(out);
+  int64_t in_length = in.shape(-1);
+  int64_t in_bytes = in_length * static_cast<int64_t>(in.itemsize());
+  int64_t out_bytes = out.shape(-1) * static_cast<int64_t>(out.itemsize());
+  int64_t rows = static_cast<int64_t>(out.nbytes()) / out_bytes;
+  const char* from = in.data<char>();
+  char* to = out.data<char>();
+  cpu::FftPlan plan(length_);
+  encoder.native(
+      name(), rows, static_cast<int64_t>(out.nbytes()) * 8,
+      [=, plan = std::make_shared<cpu::FftPlan>(std::move(plan)), kind = kind_, inverse = inverse_,
+       scale = scale_](int64_t begin, int64_t end) {
+        cpu::TaskScratch scratch(static_cast<size_t>(2 * plan->length() + plan->scratch_floats()) *
+                                 sizeof(float));
+        for (int64_t row = begin; row < end; ++row) {
+          cpu::transform_row(
+              *plan, {kind, inverse, scale, from + row * in_bytes, in_length, to + row * out_bytes},
+              static_cast<float*>(scratch.get()));
+        }
+      });
+}
+
+array along_axis(const char* op, const array& a, int axis, int length, FftKind kind, bool inverse,
+                 FFTNorm norm, StreamOrDevice s) {
+  if (length < 1) {
+    throw std::invalid_argument(text("[", op, "] expected a length of at least 1, got ", length));
+  }
+  double scale = 1;
+  if (norm == FFTNorm::Ortho) scale = 1 / std::sqrt(static_cast<double>(length));
+  if (norm == (inverse ? FFTNorm::Backward : FFTNorm::Forward)) scale = 1.0 / length;
+  array last = moveaxis(a, axis, -1, s);
+  Shape shape = last.shape();
+  shape.back() = kind == FftKind::to_half ? length / 2 + 1 : length;
+  Dtype in = kind == FftKind::to_half ? float32 : complex64;
+  Dtype out = kind == FftKind::from_half ? float32 : complex64;
+  checked_size(op, shape, out);
+  array result = make_node<Fft>(std::move(shape), out, {astype(last, in, s)}, s, kind, inverse,
+                                length, static_cast<float>(scale));
+  return moveaxis(result, -1, axis, s);
+}
+
+// `n` empty: the sizes of the axes.
+array transform(const char* op, const array& a, const Shape* n, const std::vector<int>& axes,
+                bool real, bool inverse, FFTNorm norm, StreamOrDevice s) {
+  if (real && !inverse && a.dtype() == complex64) {
+    throw std::invalid_argument(text("[", op, "] expected real input, got ", a.dtype()));
+  }
+  if (axes.empty()) {
+    if (a.ndim() == 0 || n != nullptr) {
+      throw std::invalid_argument(text("[", op, "] expected one axis or more, got none"));
+    }
+    return astype(a, complex64, s);
+  }
+  if (n != nullptr && n->size() != axes.size()) {
+    throw std::invalid_argument(
+        text("[", op, "] expected one length for each axis, got ", *n, " for axes ", axes));
+  }
+  std::vector<int> places;
+  for (int axis : axes) places.push_back(checked_axis(op, axis, a.ndim()));
+  checked_axes(op, axes, a.ndim());
+  auto length_of = [&](const array& x, size_t i) {
+    if (n != nullptr) return (*n)[i];
+    int size = x.shape(places[i]);
+    return real && inverse && i + 1 == axes.size() ? 2 * (size - 1) : size;
+  };
+  array result = a;
+  // The real axis is the first one forward, the last one back.
+  if (real && !inverse) {
+    size_t last = axes.size() - 1;
+    result = along_axis(op, result, places[last], length_of(result, last), FftKind::to_half, false,
+                        norm, s);
+  }
+  size_t count = real ? axes.size() - 1 : axes.size();
+  for (size_t i = 0; i < count; ++i) {
+    result =
+        along_axis(op, result, places[i], length_of(result, i), FftKind::complex, inverse, norm, s);
+  }
+  if (real && inverse) {
+    size_t last = axes.size() - 1;
+    result = along_axis(op, result, places[last], length_of(result, last), FftKind::from_half, true,
+                        norm, s);
+  }
+  return result;
+}
+
+// Moves the elements of some axes by half their size, rounded down or up.
+array shift_halves(const char* op, const array& a, const std::vector<int>& axes, bool up,
+                   StreamOrDevice s) {
+  array result = a;
+  for (int given : axes) {
+    int axis = checked_axis(op, given, a.ndim());
+    int size = a.shape(axis);
+    int cut = up ? size / 2 : size - size / 2;
+    if (size < 2) continue;
+    std::vector<array> parts = split(result, Shape{cut}, axis, s);
+    result = concatenate({parts[1], parts[0]}, axis, s);
+  }
+  return result;
+}
+
+}  // namespace
+
+namespace fft {
+
+#define HOLDFAST_FFT_FORMS(many, real, inverse)                                              \
+  array many(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm,     \
+             StreamOrDevice s) {                                                             \
+    return transform(#many, a, &n, axes, real, inverse, norm, s);                            \
+  }                                                                                          \
+  array many(const array& a, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) { \
+    return transform(#many, a, nullptr, axes, real, inverse, norm, s);                       \
+  }                                                                                          \
+  array many(const array& a, FFTNorm norm, StreamOrDevice s) {                               \
+    return transform(#many, a, nullptr, all_axes(a), real, inverse, norm, s);                \
+  }
+HOLDFAST_FFT_FORMS(fftn, false, false)
+HOLDFAST_FFT_FORMS(ifftn, false, true)
+HOLDFAST_FFT_FORMS(rfftn, true, false)
+HOLDFAST_FFT_FORMS(irfftn, true, true)
+#undef HOLDFAST_FFT_FORMS
+
+array fftfreq(int n, double d, StreamOrDevice s) {
+  if (n < 1) throw std::invalid_argument(text("[fftfreq] expected n of at least 1, got ", n));
+  double step = 1.0 / (n * d);
+  array positive = arange(0.0, static_cast<double>((n - 1) / 2 + 1), float32, s);
+  array negative = arange(static_cast<double>(-(n / 2)), 0.0, float32, s);
+  return multiply(concatenate({positive, negative}, 0, s), array(step, float32), s);
+}
+array rfftfreq(int n, double d, StreamOrDevice s) {
+  if (n < 1) throw std::invalid_argument(text("[rfftfreq] expected n of at least 1, got ", n));
+  array numbers = arange(0.0, static_cast<double>(n / 2 + 1), float32, s);
+  return multiply(numbers, array(1.0 / (n * d), float32), s);
+}
+array fftshift(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
+  return shift_halves("fftshift", a, axes, false, s);
+}
+array fftshift(const array& a, StreamOrDevice s) { return fftshift(a, all_axes(a), s); }
+array ifftshift(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
+  return shift_halves("ifftshift", a, axes, true, s);
+}
+array ifftshift(const array& a, StreamOrDevice s) { return ifftshift(a, all_axes(a), s); }
+
+}  // namespace fft
+}  // namespace holdfast
