@@ -5,13 +5,16 @@
 #include <holdfast/array.h>
 #include <holdfast/device.h>
 #include <holdfast/dtype.h>
+#include <holdfast/einsum.h>
 #include <holdfast/encoder.h>
 #include <holdfast/errors.h>
 #include <holdfast/event.h>
 #include <holdfast/fast.h>
+#include <holdfast/fft.h>
 #include <holdfast/io.h>
 #include <holdfast/kernel_cache.h>
 #include <holdfast/label.h>
+#include <holdfast/linalg.h>
 #include <holdfast/memory.h>
 #include <holdfast/metal.h>
 #include <holdfast/ops.h>
