@@ -153,12 +153,78 @@ void norms(Bench& bench) {
   }
 }
 
+void quantised(Bench& bench) {
+  constexpr int side = 4096;
+  Turns weights(
+      [&](const array& key) {
+        return quantize(random::normal({side, side}, bfloat16, key), 64, 4);
+      },
+      size_t{256} << 20);
+  array one = random::normal({1, side}, bfloat16, random::key(1));
+  array many = random::normal({32, side}, bfloat16, random::key(2));
+  eval(one, many);
+  auto product = [&](const array& x) {
+    const std::vector<array>& w = weights.next();
+    eval(quantized_matmul(x, w[0], w[1], w[2], true, 64, 4));
+  };
+  bench.against_read("quantized_matmul 4 bits, 1 x 4096² bfloat16", weights.set_bytes(), 0.7,
+                     [&] { product(one); });
+  bench.against_product("quantized_matmul 4 bits, 32 x 4096² bfloat16", 2.0 * 32 * side * side, 1.0,
+                        [&] { product(many); });
+}
+
+void attention(Bench& bench) {
+  constexpr int heads = 32, key_heads = 8, features = 128;
+  Turns caches(
+      [&](const array& key) {
+        Shape shape{1, key_heads, 4096, features};
+        return std::vector<array>{random::normal(shape, bfloat16, key),
+                                  random::normal(shape, bfloat16, key)};
+      },
+      size_t{256} << 20);
+  array query = random::normal({1, heads, 1, features}, bfloat16, random::key(3));
+  eval(query);
+  bench.against_read("attention, 1 query, 4096 keys bfloat16", caches.set_bytes(), 0.7, [&] {
+    const std::vector<array>& cache = caches.next();
+    eval(fast::scaled_dot_product_attention(query, cache[0], cache[1], 0.09f));
+  });
+  constexpr int length = 1024;
+  array q = random::normal({1, heads, length, features}, bfloat16, random::key(4));
+  array k = random::normal({1, key_heads, length, features}, bfloat16, random::key(5));
+  array v = random::normal({1, key_heads, length, features}, bfloat16, random::key(6));
+  eval(q, k, v);
+  bench.against_product("attention, 1024 queries and keys bfloat16",
+                        4.0 * heads * length * length * features, 0.6,
+                        [&] { eval(fast::scaled_dot_product_attention(q, k, v, 0.09f)); });
+}
+
+void convolutions(Bench& bench) {
+  array x = random::normal({8, 56, 56, 128}, random::key(7));
+  array w = random::normal({128, 3, 3, 128}, random::key(8));
+  eval(x, w);
+  bench.against_product("conv2d 3 x 3, 8 x 56 x 56 x 128 float32",
+                        2.0 * 8 * 56 * 56 * 128 * 9 * 128, 0.6,
+                        [&] { eval(conv2d(x, w, {1, 1}, {1, 1})); });
+}
+
+void transforms(Bench& bench) {
+  Turns rows([](const array& key) {
+    return std::vector<array>{astype(random::normal({4096, 4096}, key), complex64)};
+  });
+  bench.against_copy("fft of 4096 rows of 4096 complex64", 2 * rows.set_bytes(), 0.1,
+                     [&] { eval(fft::fft(rows.next()[0])); });
+}
+
 }  // namespace
 
 void run_network(Report& report, const Options& options) {
   Bench bench(report, options);
   products(bench);
+  quantised(bench);
+  attention(bench);
+  convolutions(bench);
   norms(bench);
+  transforms(bench);
 }
 
 }  // namespace holdfast::bench
