@@ -91,6 +91,8 @@ std::string check(uint64_t seed, const std::vector<InstructionSet>& sets, int& w
   for (InstructionSet set : sets) {
     Ref<CpuPipeline> pipeline = compile(Lowering::automatic, set);
     widened += pipeline->is_widened();
+    if (pipeline->kernel().remark.find("internal error") != std::string::npos)
+      return std::string(instruction_set_name(set)) + ": " + pipeline->kernel().remark;
     std::string found = difference(expected, run_once(*pipeline, kernel));
     if (!found.empty())
       return std::string(pipeline->is_widened() ? "widened" : "reference") + ", " +
@@ -100,7 +102,7 @@ std::string check(uint64_t seed, const std::vector<InstructionSet>& sets, int& w
 }
 
 // Each seed on one instruction set in turn, or on all.
-[[maybe_unused]] void check_seeds(uint64_t first, uint64_t count, bool on_all) {
+void check_seeds(uint64_t first, uint64_t count, bool on_all) {
   const char* one = std::getenv("HOLDFAST_TEST_SEED");
   if (one) {
     first = std::strtoull(one, nullptr, 10);
@@ -114,7 +116,8 @@ std::string check(uint64_t seed, const std::vector<InstructionSet>& sets, int& w
     if (on_all || one) {
       sets = all;
     } else {
-      sets.push_back(all[seed % all.size()]);
+      // Code for the baseline takes longest to compile.
+      sets.push_back(seed % 8 == 0 ? all.front() : all[all.size() - 1 - seed % 2 % all.size()]);
     }
     tried += static_cast<int>(sets.size());
     std::string problem;
@@ -130,11 +133,8 @@ std::string check(uint64_t seed, const std::vector<InstructionSet>& sets, int& w
 
 }  // namespace
 
-#define MATH_HEADER "devices/cpu/jit/compiler/widen/expand_math.h"
-#if __has_include(MATH_HEADER)
 TEST_CASE("random kernels: widened and reference agree on every bit") {
-  check_seeds(1, 300, /*on_all=*/false);
+  check_seeds(1, 200, /*on_all=*/false);
 }
 
 TEST_CASE("random kernels: thousands of them [long]") { check_seeds(1001, 5000, /*on_all=*/true); }
-#endif

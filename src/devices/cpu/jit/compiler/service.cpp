@@ -7,6 +7,8 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <time.h>
+
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -18,19 +20,10 @@
 #include "devices/cpu/jit/compiler/codegen.h"
 #include "devices/cpu/jit/compiler/dump.h"
 #include "devices/cpu/jit/compiler/reference.h"
+#include "devices/cpu/jit/compiler/widen/expand_math.h"
+#include "devices/cpu/jit/compiler/widen/widen.h"
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
-
-#define MATH_HEADER "devices/cpu/jit/compiler/widen/expand_math.h"
-#if __has_include(MATH_HEADER)
-#include MATH_HEADER
-#define HOLDFAST_JIT_MATH 1
-#endif
-#define WIDEN_HEADER "devices/cpu/jit/compiler/widen/widen.h"
-#if __has_include(WIDEN_HEADER)
-#include WIDEN_HEADER
-#define HOLDFAST_JIT_WIDEN 1
-#endif
 
 namespace holdfast::jit {
 namespace {
@@ -84,24 +77,43 @@ llvm::Function& kernel_of(llvm::Module& module) {
   return *found;
 }
 
+// LLVM crashes on a module that is not sound; looking takes little time.
 void verify(const llvm::Module& module, const char* after) {
-#ifdef NDEBUG
-  static_cast<void>(module);
-  static_cast<void>(after);
-#else
   std::string problem;
   llvm::raw_string_ostream stream(problem);
   if (llvm::verifyModule(module, &stream))
-    throw std::logic_error(std::string("[jit] broken module after ") + after + ": " + problem);
-#endif
+    throw std::logic_error(std::string("broken module after ") + after + ": " +
+                           problem.substr(0, problem.find('\n')));
 }
 
-[[maybe_unused]] void erase_unused_globals(llvm::Module& module) {
+void erase_unused_globals(llvm::Module& module) {
   for (llvm::GlobalVariable& global : llvm::make_early_inc_range(module.globals())) {
     global.removeDeadConstantUsers();
     if (global.use_empty()) global.eraseFromParent();
   }
 }
+
+// How long each step took, in processor time of this thread: a part of the dump.
+class Steps {
+ public:
+  void done(const char* step) {
+    double now = clock();
+    char line[80];
+    std::snprintf(line, sizeof(line), "%8.2f ms  %s\n", (now - last_) * 1e3, step);
+    text_ += line;
+    last_ = now;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  static double clock() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  }
+  double last_ = clock();
+  std::string text_;
+};
 
 // One compilation, from scalar IR on.
 class Job {
@@ -121,9 +133,7 @@ class Job {
     dump_.module("scalar.ll", *module);
     verify(*module, "the front-end");
     define_arithmetic(kernel_of(*module));
-#if HOLDFAST_JIT_MATH
     expand_math(kernel_of(*module), options_.instruction_set);
-#endif
     CompiledKernel kernel;
     kernel.interface = interface_;
     if (options_.lowering == Lowering::reference) {
@@ -132,6 +142,10 @@ class Job {
       to_widened(std::move(module), kernel);
     }
     kernel.interface.threadgroup_bytes = kernel.threadgroup_bytes;
+    if (dump_) {
+      dump_.text("remarks", (kernel.remark.empty() ? "" : "not widened: " + kernel.remark + "\n") +
+                                remarks_ + steps_.text());
+    }
     return kernel;
   }
 
@@ -142,34 +156,47 @@ class Job {
     kernel.symbol =
         lower_to_thread(kernel_of(*module), kernel.threadgroup_bytes, &parks)->getName().str();
     set_target(*module, machine_);
+    steps_.done("one thread at a time");
     verify(*module, "the reference lowering");
     uint32_t stack = emit(*module, kernel);
     kernel.register_bytes = parks ? stack : 0;
   }
 
   void to_widened(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
-    std::string declined = "this build has no widening";
-#if HOLDFAST_JIT_WIDEN
-    llvm::Function& scalar = kernel_of(*module);
-    WidenResult result = widen(scalar, options_.instruction_set);
-    if (result.group) {
-      kernel.lowering = Lowering::widened;
-      kernel.symbol = result.group->getName().str();
-      kernel.frame_bytes = result.frame_bytes;
-      kernel.threadgroup_bytes = result.threadgroup_bytes;
-      scalar.eraseFromParent();
-      erase_unused_globals(*module);
-      set_target(*module, machine_);
-      verify(*module, "widening");
-      emit(*module, kernel);
-      return;
+    std::unique_ptr<llvm::Module> untouched = llvm::CloneModule(*module);
+    std::string declined;
+    try {
+      declined = try_to_widen(*module, kernel);
+    } catch (const std::logic_error& error) {
+      // A bug of ours must not keep a kernel from running.
+      declined = std::string("internal error: ") + error.what();
     }
-    declined = result.declined;
-#endif
+    if (declined.empty()) return;
     if (options_.lowering == Lowering::widened)
       throw CompileError("[" + name_ + "] cannot be widened: " + declined);
-    to_reference(std::move(module), kernel);
+    kernel = {};
+    kernel.interface = interface_;
+    to_reference(std::move(untouched), kernel);
     kernel.remark = declined;
+  }
+
+  // Why not; empty when it was widened.
+  std::string try_to_widen(llvm::Module& module, CompiledKernel& kernel) {
+    llvm::Function& scalar = kernel_of(module);
+    WidenResult result = widen(scalar, options_.instruction_set);
+    steps_.done("widening");
+    for (const std::string& remark : result.remarks) remarks_ += remark + "\n";
+    if (!result.group) return result.declined;
+    kernel.lowering = Lowering::widened;
+    kernel.symbol = result.group->getName().str();
+    kernel.frame_bytes = result.frame_bytes;
+    kernel.threadgroup_bytes = result.threadgroup_bytes;
+    scalar.eraseFromParent();
+    erase_unused_globals(module);
+    set_target(module, machine_);
+    verify(module, "widening");
+    emit(module, kernel);
+    return "";
   }
 
   // Returns the stack that the code needs, at least 1.
@@ -177,14 +204,14 @@ class Job {
     const char* lowered = kernel.lowering == Lowering::reference ? "reference.ll" : "widened.ll";
     dump_.module(lowered, module);
     optimise(module, machine_);
-#if HOLDFAST_JIT_MATH
     // The optimiser finds its way back to half precision, and the back-end from there to libraries.
     for (llvm::Function& function : module) {
       if (!function.isDeclaration()) expand_math(function, options_.instruction_set);
     }
-#endif
+    steps_.done("optimising");
     if (dump_) dump_.module((std::string("optimised.") + lowered).c_str(), module);
     ObjectCode code = emit_object(module, machine_, /*with_assembly=*/static_cast<bool>(dump_));
+    steps_.done("code generation (twice, for the assembly)");
     dump_.text("s", code.assembly);
     kernel.object = std::move(code.bytes);
     return std::max<uint32_t>(code.stack_bytes, 1);
@@ -196,6 +223,8 @@ class Job {
   const Dump& dump_;
   std::unique_ptr<llvm::TargetMachine> owned_machine_;
   llvm::TargetMachine& machine_;
+  Steps steps_;
+  std::string remarks_;
 };
 
 class Service final : public Compiler {
@@ -228,10 +257,7 @@ class Service final : public Compiler {
     llvm::LLVMContext context;
     msl::KernelInterface interface;
     std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(source, context, interface);
-    CompiledKernel kernel = Job(interface, options, source.kernel, dump).run(std::move(module));
-    dump.text("remarks",
-              kernel.remark.empty() ? "widened\n" : "not widened: " + kernel.remark + "\n");
-    return kernel;
+    return Job(interface, options, source.kernel, dump).run(std::move(module));
   }
 };
 
