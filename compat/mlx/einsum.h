@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/einsum.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/fft.h>
+
+#include "mlx/core.h"

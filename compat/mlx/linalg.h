@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/linalg.h>
+
+#include "mlx/core.h"
