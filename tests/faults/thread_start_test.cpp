@@ -45,6 +45,7 @@ TEST_CASE("child: a worker does not start") {
       CHECK(mismatch(outputs) == "");
     }
     CHECK(values(chain_over_streams(12))[0] == 12);
+    CHECK(values(chain_over_streams(50))[0] == 50);
     array polled = affine(counting(8), 1, 1, new_stream(Device::cpu));
     async_eval(polled);
     CHECK(polled.wait_for(std::chrono::minutes(1)));

@@ -32,6 +32,8 @@ struct CpuQueue : DeviceQueue {
   CpuQueue* next = nullptr;
   sync::CondVar changed;  // completed a list, or became ready
   int waiters = 0;
+  uint64_t search = 0;             // the last search of find_ready that came by
+  CpuQueue* next_found = nullptr;  // in that search's list of queues to look at
 };
 
 struct QueueList {
@@ -112,7 +114,7 @@ class CpuDevice final : public Device, private TaskRunner {
   void kick(DeviceQueue& device_queue) noexcept override {
     std::unique_lock lock(mutex_);
     auto& queue = static_cast<CpuQueue&>(device_queue);
-    if (CpuQueue* runnable = find_ready(queue, 0)) announce(*runnable, true);
+    if (CpuQueue* runnable = find_ready(queue)) announce(*runnable, true);
   }
 
   bool wait(DeviceQueue& device_queue, uint64_t serial,
@@ -121,7 +123,7 @@ class CpuDevice final : public Device, private TaskRunner {
     std::unique_lock lock(mutex_);
     bool has_slept = false;
     while (queue.completed.load(std::memory_order_acquire) < serial) {
-      CpuQueue* runnable = find_ready(queue, 0);
+      CpuQueue* runnable = find_ready(queue);
       if (runnable && deadline) wake_worker();
       if (runnable && (!deadline || workers_.empty())) {
         run_first(*runnable, lock);
@@ -202,14 +204,23 @@ class CpuDevice final : public Device, private TaskRunner {
     }
   }
 
-  // A ready queue that brings `queue` forward: itself, or one that its first list waits for.
-  CpuQueue* find_ready(CpuQueue& queue, int depth) {
-    if (queue.state == CpuQueue::State::ready) return &queue;
-    if (queue.state != CpuQueue::State::blocked || depth > 16) return nullptr;
-    for (const Stamp& wait : queue.first->waits) {
-      auto& other = static_cast<CpuQueue&>(*wait.queue);
-      if (other.completed.load(std::memory_order_acquire) >= wait.serial) continue;
-      if (CpuQueue* found = find_ready(other, depth + 1)) return found;
+  // A ready queue that brings `queue` forward: itself, or one that its first list waits for,
+  // however many queues stand between.
+  CpuQueue* find_ready(CpuQueue& queue) {
+    ++searches_;
+    queue.search = searches_;
+    queue.next_found = nullptr;
+    CpuQueue* last = &queue;
+    for (CpuQueue* at = &queue; at; at = at->next_found) {
+      if (at->state == CpuQueue::State::ready) return at;
+      if (at->state != CpuQueue::State::blocked) continue;
+      for (const Stamp& wait : at->first->waits) {
+        auto& other = static_cast<CpuQueue&>(*wait.queue);
+        if (other.completed.load(std::memory_order_acquire) >= wait.serial) continue;
+        if (std::exchange(other.search, searches_) == searches_) continue;
+        other.next_found = nullptr;
+        last = last->next_found = &other;
+      }
     }
     return nullptr;
   }
@@ -381,6 +392,7 @@ class CpuDevice final : public Device, private TaskRunner {
   int woken_workers_ = 0;  // of those: told to run
   int running_ = 0;        // threads that run a list or help: workers and others
   int unfinished_ = 0;     // lists submitted and not completed
+  uint64_t searches_ = 0;  // of find_ready
   bool stopping_ = false;
 };
 
