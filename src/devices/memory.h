@@ -101,6 +101,9 @@ class Buffer {
   label::Label label_;
   sync::Atomic<Failure*> failure_{nullptr};
   sync::Atomic<Finalizer*> finalizers_{nullptr};
+  // The record of the first one, so that letting go of a buffer needs no memory.
+  Finalizer first_finalizer_{};
+  sync::Atomic<bool> first_finalizer_used_{false};
   Buffer* next_ = nullptr;  // in the pool, or among those whose deleters are deferred
 };
 

@@ -1,4 +1,6 @@
 // The lives of buffers, and the stamps on their storage.
+#include <new>
+
 #include "base/environment.h"
 #include "devices/device.h"
 #include "devices/memory.h"
@@ -63,15 +65,18 @@ void Buffer::release_owner() noexcept {
 
 void Buffer::release_owner_with(std::function<void(allocator::Buffer)> finalizer) noexcept {
   if (Allocator::get().is_shut_down()) return;
-  try {
-    auto* node = new Finalizer{std::move(finalizer), finalizers_.load()};
-    while (!finalizers_.compare_exchange_weak(node->next, node)) {
-    }
-    counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
-    release_from_list();
-  } catch (...) {
-    // No memory for the record: leaking the buffer is the one safe thing left.
+  Finalizer* node = &first_finalizer_;
+  if (first_finalizer_used_.exchange(true)) {
+    node = new (std::nothrow) Finalizer{};
+    // A second deleter of one buffer, and no memory for its record: leaking is the one safe thing.
+    if (!node) return;
   }
+  node->run = std::move(finalizer);
+  node->next = finalizers_.load();
+  while (!finalizers_.compare_exchange_weak(node->next, node)) {
+  }
+  counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
+  release_from_list();
 }
 
 void Buffer::release_from_list() noexcept {
@@ -117,8 +122,11 @@ void Buffer::retire() noexcept {
   if (Finalizer* finalizer = finalizers_.load()) {
     finalizers_.store(finalizer->next);
     counts_.store(one_owner, std::memory_order_relaxed);  // the finalizer's reference
-    auto run = std::move(finalizer->run);
-    delete finalizer;
+    auto run = std::exchange(finalizer->run, nullptr);
+    if (finalizer == &first_finalizer_)
+      first_finalizer_used_.store(false);
+    else
+      delete finalizer;
     try {
       run(allocator::Buffer(this));
     } catch (...) {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <optional>
 
 #include <holdfast/holdfast.h>
 
@@ -221,6 +222,23 @@ TEST_CASE("operator new fails at the k-th call while a command is committed and 
       if (!failed) break;
     }
   }
+}
+
+TEST_CASE("operator new fails while memory with a deleter is let go") {
+  LeakCheck leaks;
+  int deletions = 0;
+  {
+    allocator::Buffer buffer = allocator::malloc(32);
+    std::optional<array> x(std::in_place, buffer, Shape{8}, int32, [&](allocator::Buffer memory) {
+      ++deletions;
+      allocator::free(memory);
+    });
+    failing_new::arm(1, /*persistent=*/true);
+    x.reset();
+    failing_new::disarm();
+  }
+  CHECK(deletions == 1);
+  leaks.check();
 }
 
 // The first failure of the process, when there is no memory for its message.
