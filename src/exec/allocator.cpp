@@ -224,6 +224,7 @@ Buffer* Allocator::take_buffer() {
   SpareBuffers& spare = spare_buffers;
   if (!spare.first) {
     std::lock_guard guard(mutex_);
+    locked_searches_.fetch_add(1, std::memory_order_relaxed);
     if (!free_buffers_) {
       buffer_slabs_.push_back(std::make_unique<Buffer[]>(slab_objects));
       Buffer* slab = buffer_slabs_.back().get();
@@ -332,6 +333,7 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
     // What the queue itself used before, without the allocator's lock.
     if (Storage* storage = from_bin(bytes, bin, queue)) return storage;
     std::lock_guard guard(mutex_);
+    locked_searches_.fetch_add(1, std::memory_order_relaxed);
     if (Storage* storage = from_cache(bytes)) return storage;
     if (total_ + bytes > memory_limit_.load()) {
       harvest();
@@ -376,6 +378,11 @@ size_t Allocator::active() {
   std::lock_guard guard(mutex_);
   harvest();
   return active_.load();
+}
+
+size_t Allocator::made_buffers() {
+  std::lock_guard guard(mutex_);
+  return buffer_slabs_.size() * slab_objects;
 }
 
 size_t Allocator::peak() { return peak_.load(); }

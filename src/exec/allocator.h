@@ -71,6 +71,11 @@ class Allocator {
 
   // Live buffers, for tests: nothing may be left behind.
   size_t live_buffers() const { return live_buffers_.load(); }
+  // For tests: how often a buffer or the storage of one was looked for with the lock held. A loop
+  // that repeats itself does without it.
+  size_t locked_searches() const { return locked_searches_.load(std::memory_order_relaxed); }
+  // For tests: buffers that were made, living or not. A thread that ends gives back those it kept.
+  size_t made_buffers();
   // After exit began nothing is given back: destructors that run later take no lock.
   void shut_down() { shut_down_.store(true); }
   bool is_shut_down() const { return shut_down_.load(std::memory_order_relaxed); }
@@ -117,6 +122,7 @@ class Allocator {
   sync::Atomic<size_t> memory_limit_{0};
   sync::Atomic<size_t> cache_limit_{0};
   sync::Atomic<size_t> live_buffers_{0};
+  std::atomic<size_t> locked_searches_{0};
   std::atomic<uint64_t> next_identity_{1};
   std::atomic<bool> shut_down_{false};
 };

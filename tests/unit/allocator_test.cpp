@@ -9,6 +9,8 @@
 #include "base/fault.h"
 #include "exec/allocator.h"
 #include "support/inspection.h"
+#include "support/test_ops.h"
+#include "support/threads.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -168,4 +170,32 @@ TEST_CASE("storage: idle when the commands that use it have run") {
   storage.stamp(&b, 11);
   CHECK(storage.uses.size() == 3);
   CHECK(storage.only_user() == &b);
+}
+
+TEST_CASE("allocator: a loop that repeats itself takes no lock for what stays in its queue") {
+  Stream s = default_stream(Device::cpu);
+  array leaf = counting(64);
+  auto step = [&] {
+    array x = leaf;
+    for (int i = 0; i < 20; ++i) x = affine(x, 1, 1, s);
+    x.eval();
+  };
+  for (int i = 0; i < 8; ++i) step();
+  size_t searches = exec::Allocator::get().locked_searches();
+  for (int i = 0; i < 50; ++i) step();
+  // Only the result of a step goes through the cache: it is dropped when the queue is done with it.
+  CHECK(exec::Allocator::get().locked_searches() <= searches + 50);
+}
+
+TEST_CASE("allocator: threads that end give back the buffers they kept") {
+  auto on_a_thread = [] {
+    on_threads(1, [](int) {
+      std::vector<array> kept;
+      for (int i = 0; i < 200; ++i) kept.push_back(counting(16));
+    });
+  };
+  on_a_thread();
+  size_t made = exec::Allocator::get().made_buffers();
+  for (int i = 0; i < 10; ++i) on_a_thread();
+  CHECK(exec::Allocator::get().made_buffers() == made);
 }

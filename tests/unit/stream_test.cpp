@@ -59,6 +59,23 @@ TEST_CASE("stream: the encoder is there only while an op is encoded") {
   CHECK_THROWS_AS(Encoder::of(default_stream(Device::cpu)), std::logic_error);
 }
 
+TEST_CASE("eval: refused while an op is encoded, which holds its stream") {
+  Stream s = default_stream(Device::cpu), other = new_stream(Device::cpu);
+  array inner = affine(counting(4), 1, 1, other);
+  bool is_eager = true;
+  array x = with_encode_hook(
+      counting(4),
+      [&] {
+        if (is_eager) eval(inner);
+      },
+      s);
+  CHECK_THROWS_WITH_AS(x.eval(), doctest::Contains("called while a primitive is being encoded"),
+                       std::logic_error);
+  is_eager = false;
+  CHECK(values(x)[1] == 2);
+  CHECK(values(inner)[1] == 2);
+}
+
 TEST_CASE("donation: never while the graph is kept") {
   Stream s = default_stream(Device::cpu);
   auto build = [&](bool is_tracer) {

@@ -1,0 +1,73 @@
+// The CPU device by itself: how many threads it uses.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/sync.h"
+#include "devices/cpu/cpu_device.h"
+#include "devices/device.h"
+#include "support/inspection.h"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+namespace {
+
+int system_threads() {
+  int count = 0;
+  for ([[maybe_unused]] auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    ++count;
+  }
+  return count;
+}
+
+// A queue with one list of one command, which ends when it is told to.
+struct Blocked {
+  explicit Blocked(exec::Device& device) : queue(device.create_queue()) {
+    list.queue = queue.get();
+    list.serial = 1;
+    list.finish = [](exec::CommandList&) -> exec::CommandList::AfterCompletion { return nullptr; };
+    exec::Command command;
+    command.op = "Blocked";
+    command.parameters = this;
+    command.run = [](void* self, int64_t, int64_t) { static_cast<Blocked*>(self)->run(); };
+    list.commands.push_back(command);
+  }
+  void run() {
+    runs.store(true);
+    while (!may_end.load()) sync::sleep_for(std::chrono::microseconds(50));
+  }
+  bool has_started() {
+    return eventually([&] { return runs.load(); });
+  }
+
+  std::unique_ptr<exec::DeviceQueue> queue;
+  exec::CommandList list;
+  sync::Atomic<bool> runs{false}, may_end{false};
+};
+
+}  // namespace
+
+TEST_CASE("device: no worker is woken while every core has a thread to run") {
+  std::unique_ptr<exec::Device> device = exec::make_cpu_device(2);
+  Blocked by_worker(*device), by_waiter(*device), third(*device);
+  device->submit(by_worker.list, true);
+  REQUIRE(by_worker.has_started());
+  device->submit(by_waiter.list, false);
+  sync::Thread waiter("waiter", [&] { device->wait(*by_waiter.queue, 1, std::nullopt); });
+  REQUIRE(by_waiter.has_started());
+  int threads = system_threads();
+  // The worker and the thread that waits are two: a second worker would be a third.
+  device->submit(third.list, true);
+  CHECK(system_threads() == threads);
+  CHECK(!third.runs.load());
+  // The first one that gets free goes on with it.
+  by_worker.may_end.store(true);
+  CHECK(third.has_started());
+  by_waiter.may_end.store(true);
+  third.may_end.store(true);
+  waiter.join();
+  device->wait(*third.queue, 1, std::nullopt);
+  device->shut_down(std::chrono::seconds(5));
+}
