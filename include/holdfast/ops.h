@@ -122,6 +122,12 @@ array triu(array x, int k = 0, StreamOrDevice s = {});
 std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse = false,
                             const std::string& indexing = "xy", StreamOrDevice s = {});
 
+// Windows of M samples; none for M < 1.
+array hanning(int M, StreamOrDevice s = {});
+array hamming(int M, StreamOrDevice s = {});
+array bartlett(int M, StreamOrDevice s = {});
+array blackman(int M, StreamOrDevice s = {});
+
 // --- type, copy, view ---
 
 array astype(array a, Dtype dtype, StreamOrDevice s = {});
@@ -169,6 +175,43 @@ std::vector<array> atleast_2d(const std::vector<array>& a, StreamOrDevice s = {}
 array atleast_3d(const array& a, StreamOrDevice s = {});
 std::vector<array> atleast_3d(const std::vector<array>& a, StreamOrDevice s = {});
 
+// Views, backwards along some axes.
+array flip(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
+array flip(const array& a, int axis, StreamOrDevice s = {});
+array flip(const array& a, StreamOrDevice s = {});
+// Elements move up by `shift`, those beyond the end to the front; without axes: of the flattened
+// array, in its shape. Several shifts along one axis add up.
+array roll(const array& a, int shift, StreamOrDevice s = {});
+array roll(const array& a, const Shape& shift, StreamOrDevice s = {});
+array roll(const array& a, int shift, int axis, StreamOrDevice s = {});
+array roll(const array& a, int shift, const std::vector<int>& axes, StreamOrDevice s = {});
+array roll(const array& a, const Shape& shift, int axis, StreamOrDevice s = {});
+array roll(const array& a, const Shape& shift, const std::vector<int>& axes, StreamOrDevice s = {});
+// Elements before and behind each axis: one value ("constant"), the outermost element ("edge"), or
+// the elements mirrored, without ("reflect") or with ("symmetric") the outermost one.
+array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_size,
+          const Shape& high_pad_size, const array& pad_value = array(0),
+          const std::string& mode = "constant", StreamOrDevice s = {});
+array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width,
+          const array& pad_value = array(0), const std::string& mode = "constant",
+          StreamOrDevice s = {});
+array pad(const array& a, const std::pair<int, int>& pad_width, const array& pad_value = array(0),
+          const std::string& mode = "constant", StreamOrDevice s = {});
+array pad(const array& a, int pad_width, const array& pad_value = array(0),
+          const std::string& mode = "constant", StreamOrDevice s = {});
+// The whole array again and again along each axis; each element several times.
+array tile(const array& arr, std::vector<int> reps, StreamOrDevice s = {});
+array repeat(const array& arr, int repeats, int axis, StreamOrDevice s = {});
+array repeat(const array& arr, int repeats, StreamOrDevice s = {});
+// A view: the diagonal of two axes as the last one, `offset` above the main one.
+array diagonal(const array& a, int offset = 0, int axis1 = 0, int axis2 = 1, StreamOrDevice s = {});
+// The k-th diagonal of a matrix, or the matrix with a 1-d array on it.
+array diag(const array& a, int k = 0, StreamOrDevice s = {});
+// The sum of a diagonal, in `dtype`; as for sum, small integers give int32 or uint32.
+array trace(const array& a, int offset, int axis1, int axis2, Dtype dtype, StreamOrDevice s = {});
+array trace(const array& a, int offset, int axis1, int axis2, StreamOrDevice s = {});
+array trace(const array& a, StreamOrDevice s = {});
+
 // --- slice, split, join, gather ---
 
 // start:stop:stride per axis, as in Python; one entry an axis.
@@ -200,6 +243,55 @@ array take(const array& a, int index, int axis, StreamOrDevice s = {});
 array take(const array& a, const array& indices, StreamOrDevice s = {});
 array take(const array& a, int index, StreamOrDevice s = {});
 array take_along_axis(const array& a, const array& indices, int axis, StreamOrDevice s = {});
+
+// A slice at each place that the index arrays name: indices[k] counts along axes[k], and all
+// broadcast to one shape. The result has that shape, followed by `slice_sizes`. Negative indices
+// count from the end; a slice that leaves the array is an error of the result.
+array gather(const array& a, const std::vector<array>& indices, const std::vector<int>& axes,
+             const Shape& slice_sizes, StreamOrDevice s = {});
+array gather(const array& a, const array& indices, int axis, const Shape& slice_sizes,
+             StreamOrDevice s = {});
+
+// `a` with the slices at such places replaced by, or combined with, the updates (the indices'
+// shape, followed by that of a slice). Where places repeat, updates take effect in order; each is
+// rounded to a's dtype.
+#define HOLDFAST_SCATTER(name)                                                        \
+  array name(const array& a, const std::vector<array>& indices, const array& updates, \
+             const std::vector<int>& axes, StreamOrDevice s = {});                    \
+  array name(const array& a, const array& indices, const array& updates, int axis,    \
+             StreamOrDevice s = {});
+HOLDFAST_SCATTER(scatter)
+HOLDFAST_SCATTER(scatter_add)
+HOLDFAST_SCATTER(scatter_prod)
+HOLDFAST_SCATTER(scatter_max)
+HOLDFAST_SCATTER(scatter_min)
+#undef HOLDFAST_SCATTER
+// The inverse of take_along_axis: values go (or are added) to the places that indices name.
+array put_along_axis(const array& a, const array& indices, const array& values, int axis,
+                     StreamOrDevice s = {});
+array scatter_add_axis(const array& a, const array& indices, const array& values, int axis,
+                       StreamOrDevice s = {});
+// Where the mask (over the first axes) holds, the elements of `src` one after the other.
+array masked_scatter(const array& a, const array& mask, const array& src, StreamOrDevice s = {});
+
+// `src` with start:stop:stride replaced by, or combined with, the update, which broadcasts.
+#define HOLDFAST_SLICE_UPDATE(name)                                                         \
+  array name(const array& src, const array& update, Shape start, Shape stop, Shape strides, \
+             StreamOrDevice s = {});                                                        \
+  array name(const array& src, const array& update, Shape start, Shape stop, StreamOrDevice s = {});
+HOLDFAST_SLICE_UPDATE(slice_update)
+HOLDFAST_SLICE_UPDATE(slice_update_add)
+HOLDFAST_SLICE_UPDATE(slice_update_prod)
+HOLDFAST_SLICE_UPDATE(slice_update_max)
+HOLDFAST_SLICE_UPDATE(slice_update_min)
+#undef HOLDFAST_SLICE_UPDATE
+inline array slice_update(const array& src, const array& update, std::initializer_list<int> start,
+                          Shape stop, StreamOrDevice s = {}) {
+  return slice_update(src, update, Shape(start), std::move(stop), s);
+}
+// The start is read when the op runs, as in slice.
+array slice_update(const array& src, const array& update, const array& start, std::vector<int> axes,
+                   StreamOrDevice s = {});
 
 // --- comparison of whole arrays ---
 
@@ -242,6 +334,9 @@ HOLDFAST_REDUCTION(logsumexp)
 HOLDFAST_REDUCTION_WITH_DDOF(var)
 HOLDFAST_REDUCTION_WITH_DDOF(std)
 #undef HOLDFAST_REDUCTION_WITH_DDOF
+
+// The sum of conjugate(a) * b along an axis that both have in full; the others broadcast.
+array vecdot(const array& a, const array& b, int axis = -1, StreamOrDevice s = {});
 
 array count_nonzero(const array& a, bool keepdims = false, StreamOrDevice s = {});
 array count_nonzero(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});

@@ -243,6 +243,39 @@ array triu(array x, int k, StreamOrDevice s) {
   return triangle("triu", x, k - 1, false, s);
 }
 
+// --- windows ---
+
+namespace {
+
+// `formula` over the angles 2 π i / (M - 1); one sample is 1.
+template <typename Formula>
+array window(int M, Formula formula, StreamOrDevice s) {
+  if (M <= 0) return zeros({0}, float32, s);
+  if (M == 1) return ones({1}, float32, s);
+  // In double: the ends are what they should be.
+  std::vector<float> values;
+  for (int i = 0; i < M; ++i) {
+    values.push_back(static_cast<float>(formula(2 * M_PI * i / (M - 1), i)));
+  }
+  return array(values.begin(), {M}, float32);
+}
+
+}  // namespace
+
+array hanning(int M, StreamOrDevice s) {
+  return window(M, [](double x, int) { return 0.5 - 0.5 * std::cos(x); }, s);
+}
+array hamming(int M, StreamOrDevice s) {
+  return window(M, [](double x, int) { return 0.54 - 0.46 * std::cos(x); }, s);
+}
+array bartlett(int M, StreamOrDevice s) {
+  return window(M, [M](double, int i) { return 1 - std::abs(2.0 * i / (M - 1) - 1); }, s);
+}
+array blackman(int M, StreamOrDevice s) {
+  return window(
+      M, [](double x, int) { return 0.42 - 0.5 * std::cos(x) + 0.08 * std::cos(2 * x); }, s);
+}
+
 std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse,
                             const std::string& indexing, StreamOrDevice s) {
   if (indexing != "xy" && indexing != "ij") {

@@ -95,21 +95,6 @@ struct GatherAxisPlan {
   }
 };
 
-// Calls f with an integer type as wide as an element.
-template <typename F>
-void dispatch_item_size(size_t item, F&& f) {
-  switch (item) {
-    case 1:
-      return f(std::type_identity<uint8_t>{});
-    case 2:
-      return f(std::type_identity<uint16_t>{});
-    case 4:
-      return f(std::type_identity<uint32_t>{});
-    default:
-      return f(std::type_identity<uint64_t>{});
-  }
-}
-
 void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
                         std::vector<array>& outputs) {
   const array& in = inputs[0];

@@ -212,6 +212,27 @@ array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, Str
   return keepdims ? result : squeeze(result, sorted, s);
 }
 
+array vecdot(const array& a, const array& b, int axis, StreamOrDevice s) {
+  if (a.ndim() == 0 || b.ndim() == 0) {
+    throw std::invalid_argument(text("[vecdot] expected one dimension or more, got shapes ",
+                                     a.shape(), " and ", b.shape()));
+  }
+  Shape shape = broadcast_shapes_for("vecdot", a.shape(), b.shape());
+  int at = checked_axis("vecdot", axis, shape.size());
+  // The axis itself does not broadcast.
+  int behind = static_cast<int>(shape.size()) - at;
+  auto length = [&](const array& x) {
+    return behind <= static_cast<int>(x.ndim()) ? x.shape(-behind) : 1;
+  };
+  if (length(a) != length(b)) {
+    throw std::invalid_argument(text("[vecdot] expected the same size along axis ", axis,
+                                     ", got shapes ", a.shape(), " and ", b.shape()));
+  }
+  array product = multiply(conjugate(a, s), b, s);
+  // The product of truth values is one; integers are counted as in sum.
+  return sum(product, at, false, s);
+}
+
 array count_nonzero(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   return sum(not_equal(a, array(0, a.dtype()), s), axes, keepdims, s);
 }

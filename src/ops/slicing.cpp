@@ -9,27 +9,6 @@ namespace holdfast {
 
 namespace {
 
-// One axis of a slice, as Python cuts it: where it starts and how many elements it has.
-struct SliceRange {
-  ShapeElem start;
-  ShapeElem size;
-};
-
-SliceRange normalized_range(int64_t start, int64_t stop, int64_t step, int64_t size) {
-  if (start < 0) start += size;
-  if (stop < 0) stop += size;
-  if (step > 0) {
-    start = std::clamp<int64_t>(start, 0, size);
-    stop = std::clamp<int64_t>(stop, start, size);
-    return {static_cast<ShapeElem>(start),
-            static_cast<ShapeElem>((stop - start + step - 1) / step)};
-  }
-  start = std::clamp<int64_t>(start, -1, size - 1);
-  stop = std::clamp<int64_t>(stop, -1, start);
-  int64_t count = (start - stop - step - 1) / -step;
-  return {static_cast<ShapeElem>(std::max<int64_t>(start, 0)), static_cast<ShapeElem>(count)};
-}
-
 // Slices whose start is known only when the op runs; they are copied.
 class DynamicSlice final : public Op {
  public:

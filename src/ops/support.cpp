@@ -149,6 +149,21 @@ bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& t
   return true;
 }
 
+SliceRange normalized_range(int64_t start, int64_t stop, int64_t step, int64_t size) {
+  if (start < 0) start += size;
+  if (stop < 0) stop += size;
+  if (step > 0) {
+    start = std::clamp<int64_t>(start, 0, size);
+    stop = std::clamp<int64_t>(stop, start, size);
+    return {static_cast<ShapeElem>(start),
+            static_cast<ShapeElem>((stop - start + step - 1) / step)};
+  }
+  start = std::clamp<int64_t>(start, -1, size - 1);
+  stop = std::clamp<int64_t>(stop, -1, start);
+  int64_t count = (start - stop - step - 1) / -step;
+  return {static_cast<ShapeElem>(std::max<int64_t>(start, 0)), static_cast<ShapeElem>(count)};
+}
+
 void encode_copy(Encoder& encoder, const char* op, const array& in, array& out) {
   encoder.allocate(out);
   if (out.size() == 0) return;
@@ -205,6 +220,14 @@ void allocate_or_take(Encoder& encoder, const array& in, array& out) {
     share(in, out, row_major_strides(out.shape()));
   } else {
     encoder.allocate(out);
+  }
+}
+
+void copy_or_take(Encoder& encoder, const char* op, const array& in, array& out) {
+  if (in.is_donatable() && in.flags().row_contiguous) {
+    share(in, out, row_major_strides(out.shape()));
+  } else {
+    encode_copy(encoder, op, in, out);
   }
 }
 

@@ -67,7 +67,30 @@ void share(const array& in, array& out, const Strides& strides, int64_t offset =
 bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& target,
                       Strides& result);
 
+// One axis of a slice, as Python cuts it: where it starts and how many elements it has.
+struct SliceRange {
+  ShapeElem start;
+  ShapeElem size;
+};
+// Of start:stop:step over an axis of this size; step is not 0.
+SliceRange normalized_range(int64_t start, int64_t stop, int64_t step, int64_t size);
+
 // --- building and encoding ---
+
+// Calls f with an integer type as wide as an element.
+template <typename F>
+void dispatch_item_size(size_t item, F&& f) {
+  switch (item) {
+    case 1:
+      return f(std::type_identity<uint8_t>{});
+    case 2:
+      return f(std::type_identity<uint16_t>{});
+    case 4:
+      return f(std::type_identity<uint32_t>{});
+    default:
+      return f(std::type_identity<uint64_t>{});
+  }
+}
 
 // The arguments as a vector; temporaries are moved, not counted twice.
 template <typename... Arrays>
@@ -98,5 +121,8 @@ array make_dense(Encoder& encoder, const char* op, const array& in);
 array make_rows_dense(Encoder& encoder, const char* op, const array& in);
 // Lets `out` take over `in`'s memory when nobody else uses it and it is dense; else allocates.
 void allocate_or_take(Encoder& encoder, const array& in, array& out);
+// `out` holds the elements of `in`, row-contiguous, in memory that may be changed: `in`'s own when
+// nobody else uses it.
+void copy_or_take(Encoder& encoder, const char* op, const array& in, array& out);
 
 }  // namespace holdfast

@@ -84,6 +84,19 @@ class Split final : public ViewOp {
   int axis_;
 };
 
+// The diagonal of two axes as the last one.
+class Diagonal final : public ViewOp {
+ public:
+  Diagonal(Stream stream, int offset, int axis1, int axis2)
+      : ViewOp(stream), offset_(offset), axis1_(axis1), axis2_(axis2) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return "Diagonal"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  int offset_, axis1_, axis2_;
+};
+
 // Any strides over a row-contiguous input.
 class AsStrided final : public ViewOp {
  public:

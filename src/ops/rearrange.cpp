@@ -1,0 +1,359 @@
+// Ops that put elements elsewhere: flip, roll, tile, repeat, diagonals, padding.
+#include <algorithm>
+
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/elementwise.h"
+#include "ops/views.h"
+
+namespace holdfast {
+
+// --- flip, roll ---
+
+array flip(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
+  Shape start(a.ndim(), 0), stop = a.shape(), steps(a.ndim(), 1);
+  for (int axis : checked_axes("flip", axes, a.ndim())) {
+    size_t at = static_cast<size_t>(axis);
+    start[at] = a.shape(axis) - 1;
+    stop[at] = -a.shape(axis) - 1;
+    steps[at] = -1;
+  }
+  return slice(a, std::move(start), std::move(stop), std::move(steps), s);
+}
+array flip(const array& a, int axis, StreamOrDevice s) {
+  return flip(a, std::vector<int>{axis}, s);
+}
+array flip(const array& a, StreamOrDevice s) { return flip(a, all_axes(a), s); }
+
+array roll(const array& a, const Shape& shift, const std::vector<int>& axes, StreamOrDevice s) {
+  if (axes.empty()) return a;
+  if (shift.size() < axes.size()) {
+    throw std::invalid_argument(
+        text("[roll] expected a shift for each of the axes ", axes, ", got ", shift));
+  }
+  array result = a;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int axis = checked_axis("roll", axes[i], a.ndim());
+    int64_t size = a.shape(axis);
+    if (size == 0) continue;
+    int64_t by = ((shift[i] % size) + size) % size;
+    if (by == 0) continue;
+    std::vector<array> parts = split(result, Shape{static_cast<ShapeElem>(size - by)}, axis, s);
+    result = concatenate({parts[1], parts[0]}, axis, s);
+  }
+  return result;
+}
+array roll(const array& a, int shift, const std::vector<int>& axes, StreamOrDevice s) {
+  return roll(a, Shape(axes.size(), shift), axes, s);
+}
+array roll(const array& a, int shift, int axis, StreamOrDevice s) {
+  return roll(a, Shape{shift}, std::vector<int>{axis}, s);
+}
+array roll(const array& a, const Shape& shift, int axis, StreamOrDevice s) {
+  int64_t total = 0;
+  for (ShapeElem part : shift) total += part;
+  int64_t size = std::max<int64_t>(1, a.shape(checked_axis("roll", axis, a.ndim())));
+  return roll(a, static_cast<int>(total % size), axis, s);
+}
+array roll(const array& a, int shift, StreamOrDevice s) {
+  return reshape(roll(flatten(a, s), shift, 0, s), a.shape(), s);
+}
+array roll(const array& a, const Shape& shift, StreamOrDevice s) {
+  return reshape(roll(flatten(a, s), shift, 0, s), a.shape(), s);
+}
+
+// --- tile, repeat: views that repeat, copied once ---
+
+array tile(const array& arr, std::vector<int> reps, StreamOrDevice s) {
+  Shape shape = arr.shape();
+  while (reps.size() < shape.size()) reps.insert(reps.begin(), 1);
+  while (shape.size() < reps.size()) shape.insert(shape.begin(), 1);
+  // (repeats, size) for each axis, then merged.
+  Shape expanded, repeated, merged;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (reps[i] < 0) {
+      throw std::invalid_argument(text("[tile] repetitions must not be negative, got ", reps));
+    }
+    if (reps[i] != 1) {
+      expanded.push_back(1);
+      repeated.push_back(reps[i]);
+    }
+    expanded.push_back(shape[i]);
+    repeated.push_back(shape[i]);
+    merged.push_back(safe_cast(int64_t{reps[i]} * shape[i], "tile"));
+  }
+  checked_size("tile", merged, arr.dtype());
+  return reshape(broadcast_to(reshape(arr, expanded, s), repeated, s), merged, s);
+}
+
+array repeat(const array& arr, int repeats, int axis, StreamOrDevice s) {
+  int at = checked_axis("repeat", axis, arr.ndim());
+  if (repeats < 0) {
+    throw std::invalid_argument(
+        text("[repeat] the number of repeats must not be negative, got ", repeats));
+  }
+  if (repeats == 1) return arr;
+  Shape repeated = arr.shape(), merged = arr.shape();
+  repeated.insert(repeated.begin() + at + 1, repeats);
+  merged[static_cast<size_t>(at)] = safe_cast(int64_t{repeats} * arr.shape(at), "repeat");
+  checked_size("repeat", merged, arr.dtype());
+  return reshape(broadcast_to(expand_dims(arr, at + 1, s), repeated, s), merged, s);
+}
+array repeat(const array& arr, int repeats, StreamOrDevice s) {
+  return repeat(flatten(arr, s), repeats, 0, s);
+}
+
+// --- diagonals ---
+
+bool Diagonal::is_equivalent(const Primitive& other) const {
+  const auto* same = dynamic_cast<const Diagonal*>(&other);
+  return same != nullptr && same->offset_ == offset_ && same->axis1_ == axis1_ &&
+         same->axis2_ == axis2_;
+}
+
+void Diagonal::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  Strides strides = in.strides();
+  int64_t first = strides[static_cast<size_t>(axis1_)],
+          second = strides[static_cast<size_t>(axis2_)];
+  int64_t offset = offset_ > 0 ? offset_ * second : -int64_t{offset_} * first;
+  strides.erase(strides.begin() + std::max(axis1_, axis2_));
+  strides.erase(strides.begin() + std::min(axis1_, axis2_));
+  strides.push_back(first + second);
+  share(in, outputs[0], strides, offset);
+}
+
+array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) {
+  if (a.ndim() < 2) {
+    throw std::invalid_argument(
+        text("[diagonal] expected two dimensions or more, got shape ", a.shape()));
+  }
+  int first = checked_axis("diagonal", axis1, a.ndim());
+  int second = checked_axis("diagonal", axis2, a.ndim());
+  if (first == second) {
+    throw std::invalid_argument(text("[diagonal] expected two different axes, got ", axis1, " and ",
+                                     axis2, " for shape ", a.shape()));
+  }
+  int64_t rows = a.shape(first), columns = a.shape(second), shift = offset;
+  int64_t length = shift > 0 ? std::min(rows, columns - shift) : std::min(rows + shift, columns);
+  length = std::max<int64_t>(0, length);
+  Shape shape = a.shape();
+  shape.erase(shape.begin() + std::max(first, second));
+  shape.erase(shape.begin() + std::min(first, second));
+  shape.push_back(static_cast<ShapeElem>(length));
+  return make_node<Diagonal>(std::move(shape), a.dtype(), {a}, s, length == 0 ? 0 : offset, first,
+                             second);
+}
+
+array diag(const array& a, int k, StreamOrDevice s) {
+  if (a.ndim() == 2) return diagonal(a, k, 0, 1, s);
+  if (a.ndim() != 1) {
+    throw std::invalid_argument(
+        text("[diag] expected one or two dimensions, got shape ", a.shape()));
+  }
+  // Row i holds element i (of what lies k below, element i - |k|) where the diagonal crosses it.
+  int64_t shift = k < 0 ? -int64_t{k} : k;
+  ShapeElem size = safe_cast(a.shape(0) + shift, "diag");
+  checked_size("diag", Shape{size, size}, a.dtype());
+  int extra = static_cast<int>(shift);
+  array column = pad(a, k < 0 ? std::pair<int, int>{extra, 0} : std::pair<int, int>{0, extra},
+                     array(0, a.dtype()), "constant", s);
+  return where(eye(size, size, k, bool_, s), expand_dims(column, 1, s), array(0, a.dtype()), s);
+}
+
+array trace(const array& a, int offset, int axis1, int axis2, Dtype dtype, StreamOrDevice s) {
+  if (a.ndim() < 2) {
+    throw std::invalid_argument(
+        text("[trace] expected two dimensions or more, got shape ", a.shape()));
+  }
+  return sum(astype(diagonal(a, offset, axis1, axis2, s), dtype, s), -1, false, s);
+}
+array trace(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) {
+  Dtype dtype = a.dtype();
+  // As sum does: small integers add up in 32 bits.
+  if (!issubdtype(dtype, inexact) && dtype.size() < 4) {
+    dtype = issubdtype(dtype, unsignedinteger) ? uint32 : int32;
+  }
+  return trace(a, offset, axis1, axis2, dtype, s);
+}
+array trace(const array& a, StreamOrDevice s) { return trace(a, 0, 0, 1, s); }
+
+// --- pad ---
+
+namespace {
+
+class Pad final : public Op {
+ public:
+  Pad(Stream stream, Shape low) : Op(stream), low_(std::move(low)) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  const char* name() const override { return "Pad"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Pad*>(&other);
+    return same != nullptr && same->low_ == low_;
+  }
+
+ private:
+  Shape low_;
+};
+
+// Rows run along the last axis that grows, with everything behind it: each is a piece of the input
+// between two borders, or border altogether.
+struct PadPlan {
+  Shape outer, outer_in, outer_low;  // axes before that one: of the output, of the input, shifts
+  cpu::CollapsedLayout layout;       // of the input
+  int64_t row, row_in, row_low;      // in elements
+  size_t item;
+
+  void run(const char* in, const void* value, char* out, int64_t begin, int64_t end) const {
+    int64_t bytes = static_cast<int64_t>(item);
+    for (int64_t r = begin; r < end; ++r) {
+      char* to = out + r * row * bytes;
+      int64_t rest = r, in_row = 0, scale = 1;
+      bool inside = row_in > 0;
+      for (size_t i = outer.size(); i-- > 0;) {
+        int64_t at = rest % outer[i] - outer_low[i];
+        rest /= outer[i];
+        inside = inside && at >= 0 && at < outer_in[i];
+        in_row += at * scale;
+        scale *= outer_in[i];
+      }
+      if (!inside) {
+        cpu::fill_block(to, value, item, row);
+        continue;
+      }
+      cpu::fill_block(to, value, item, row_low);
+      cpu::gather_range(in, layout, item, in_row * row_in, (in_row + 1) * row_in,
+                        to + row_low * bytes);
+      cpu::fill_block(to + (row_low + row_in) * bytes, value, item, row - row_low - row_in);
+    }
+  }
+};
+
+// inputs: the array, the value (one element).
+void Pad::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  const array& value = inputs[1];
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  size_t last = out.ndim();
+  while (last > 1 && out.shape()[last - 1] == in.shape()[last - 1]) --last;
+  PadPlan plan;
+  int64_t inner = 1;
+  for (size_t i = last; i < out.ndim(); ++i) inner *= out.shape()[i];
+  size_t at = last - 1;
+  plan.outer = Shape(out.shape().begin(), out.shape().begin() + static_cast<int64_t>(at));
+  plan.outer_in = Shape(in.shape().begin(), in.shape().begin() + static_cast<int64_t>(at));
+  plan.outer_low = Shape(low_.begin(), low_.begin() + static_cast<int64_t>(at));
+  plan.layout = cpu::collapse(span_of(in.shape()), span_of(in.strides()));
+  plan.row = out.shape()[at] * inner;
+  plan.row_in = in.shape()[at] * inner;
+  plan.row_low = low_[at] * inner;
+  plan.item = out.itemsize();
+  encoder.input(in);
+  encoder.input(value);
+  encoder.output(out);
+  const char* source = in.data<char>();
+  const void* border = value.data<char>();
+  char* target = out.data<char>();
+  int64_t rows = static_cast<int64_t>(out.size()) / plan.row;
+  int64_t grain =
+      std::max<int64_t>(1, (int64_t{1} << 17) / (plan.row * static_cast<int64_t>(plan.item)));
+  encoder.native(name(), (rows + grain - 1) / grain, 2 * static_cast<int64_t>(out.nbytes()),
+                 [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+                   plan.run(source, border, target, begin * grain, std::min(rows, end * grain));
+                 });
+}
+
+// One axis made longer by elements of its own; `index(i)` says which stands at place i.
+template <typename Index>
+array extended(const array& a, int axis, int64_t low, int64_t high, Index index, StreamOrDevice s) {
+  if (low == 0 && high == 0) return a;
+  std::vector<int64_t> picks;
+  for (int64_t i = -low; i < a.shape(axis) + high; ++i) picks.push_back(index(i));
+  array places(picks.begin(), Shape{safe_cast(picks.size(), "pad")}, int64);
+  return take(a, places, axis, s);
+}
+
+}  // namespace
+
+array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_size,
+          const Shape& high_pad_size, const array& pad_value, const std::string& mode,
+          StreamOrDevice s) {
+  if (axes.size() != low_pad_size.size() || axes.size() != high_pad_size.size()) {
+    throw std::invalid_argument(text("[pad] expected a low and a high size for each of the axes ",
+                                     axes, ", got ", low_pad_size, " and ", high_pad_size));
+  }
+  checked_axes("pad", axes, a.ndim());
+  Shape low(a.ndim(), 0), high(a.ndim(), 0), shape = a.shape();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (low_pad_size[i] < 0 || high_pad_size[i] < 0) {
+      throw std::invalid_argument(text("[pad] sizes must not be negative, got ", low_pad_size,
+                                       " and ", high_pad_size, " for axes ", axes));
+    }
+    size_t at = static_cast<size_t>(checked_axis("pad", axes[i], a.ndim()));
+    low[at] = low_pad_size[i];
+    high[at] = high_pad_size[i];
+    shape[at] = safe_cast(int64_t{shape[at]} + low[at] + high[at], "pad");
+  }
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "symmetric") {
+    throw std::invalid_argument(
+        text("[pad] expected the mode \"constant\", \"edge\", \"reflect\" "
+             "or \"symmetric\", got \"",
+             mode, "\""));
+  }
+  checked_size("pad", shape, a.dtype());
+  if (shape == a.shape()) return a;
+  if (mode == "constant") {
+    if (pad_value.size() == 0) {
+      throw std::invalid_argument("[pad] expected a value to pad with, got an empty array");
+    }
+    // The first element counts.
+    array value = pad_value.size() == 1 ? reshape(pad_value, {}, s) : take(pad_value, 0, s);
+    return make_node<Pad>(std::move(shape), a.dtype(), {a, astype(value, a.dtype(), s)}, s,
+                          std::move(low));
+  }
+  array result = a;
+  for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {
+    size_t at = static_cast<size_t>(axis);
+    int64_t size = a.shape(axis);
+    if (low[at] == 0 && high[at] == 0) continue;
+    if (size == 0) {
+      throw std::invalid_argument(text("[pad] an axis without elements has no ", mode, ": axis ",
+                                       axis, " of shape ", a.shape()));
+    }
+    // Reflected, the elements come and go with this period.
+    int64_t period = mode == "reflect" ? std::max<int64_t>(1, 2 * size - 2) : 2 * size;
+    auto index = [&](int64_t i) {
+      if (mode == "edge") return std::clamp<int64_t>(i, 0, size - 1);
+      int64_t folded = ((i % period) + period) % period;
+      return folded < size ? folded : mode == "reflect" ? period - folded : period - 1 - folded;
+    };
+    result = extended(result, axis, low[at], high[at], index, s);
+  }
+  return result;
+}
+
+array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, const array& pad_value,
+          const std::string& mode, StreamOrDevice s) {
+  if (pad_width.size() != a.ndim()) {
+    throw std::invalid_argument(text("[pad] expected a pair of sizes for each axis of shape ",
+                                     a.shape(), ", got ", pad_width.size()));
+  }
+  Shape low, high;
+  for (auto [before, behind] : pad_width) {
+    low.push_back(before);
+    high.push_back(behind);
+  }
+  return pad(a, all_axes(a), low, high, pad_value, mode, s);
+}
+array pad(const array& a, const std::pair<int, int>& pad_width, const array& pad_value,
+          const std::string& mode, StreamOrDevice s) {
+  return pad(a, std::vector<std::pair<int, int>>(a.ndim(), pad_width), pad_value, mode, s);
+}
+array pad(const array& a, int pad_width, const array& pad_value, const std::string& mode,
+          StreamOrDevice s) {
+  return pad(a, std::pair<int, int>(pad_width, pad_width), pad_value, mode, s);
+}
+
+}  // namespace holdfast
