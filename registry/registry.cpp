@@ -57,13 +57,13 @@ const std::vector<Row>& rows() {
 #define OP(name, accepted, samples, ...) \
   {name, accepts::accepted, samples,     \
    []([[maybe_unused]] const Call& c) { return results(__VA_ARGS__); }},
-  static const std::vector<Row> all = {
+  static const std::vector<Row> table = {
 #include <holdfast/elementwise.def>
 
 #include "registry/ops.def"
   };
 #undef OP
-  return all;
+  return table;
 }
 
 // --- samples ---

@@ -1,4 +1,5 @@
 // Random numbers: the values are a contract. The golden ones were printed by MLX 0.32.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <thread>
@@ -132,4 +133,51 @@ TEST_CASE("the default sequence: seeded, per thread, all from one time") {
   CHECK(from_threads[0] == from_threads[1]);
   random::KeySequence one(9), other(9);
   CHECK(values_of<uint32_t>(one.next()) == values_of<uint32_t>(other.next()));
+}
+
+TEST_CASE("randint, bernoulli, permutation: limits and errors") {
+  array k = test_key();
+  std::vector<int> drawn = values_of<int>(random::randint(-3, 4, {10000}, int32, k));
+  CHECK(*std::min_element(drawn.begin(), drawn.end()) == -3);
+  CHECK(*std::max_element(drawn.begin(), drawn.end()) == 3);
+  check_values<int>(random::randint(5, 2, {2}, int32, k), {2}, {5, 5});
+  check_values<int>(random::randint(1 << 24, (1 << 24) + 1, {2}, int32, k), {2},
+                    {1 << 24, 1 << 24});
+  CHECK(random::randint(0, 2, {3}, bool_, k).dtype() == bool_);
+  check_error<std::invalid_argument>("randint", [] { random::randint(0, 2, {3}, float32); });
+  CHECK(values_of<bool>(random::bernoulli(1.0f, {100}, k)) == std::vector<bool>(100, true));
+  CHECK(values_of<bool>(random::bernoulli(0.0, {100}, k)) == std::vector<bool>(100, false));
+  CHECK(random::bernoulli(std::optional<array>(k)).shape() == Shape{});
+  CHECK(random::bernoulli(array({0.5f, 0.1f})).shape() == Shape{2});
+  check_error<std::invalid_argument>("bernoulli", [] { random::bernoulli(array({1, 0})); });
+  check_error<std::invalid_argument>("bernoulli", [] { random::bernoulli(zeros({2}), {3}); });
+  check_values<int>(sort(astype(random::permutation(50, k), int32)), {50},
+                    values_of<int>(arange(50)));
+  CHECK(random::permutation(0).shape() == Shape{0});
+  check_error<std::invalid_argument>("permutation", [] { random::permutation(-1); });
+  check_error<std::out_of_range>("permutation", [] { random::permutation(array(1)); });
+}
+
+TEST_CASE("categorical, gumbel, laplace, truncated_normal: shapes and errors") {
+  array k = test_key(), logits = random::normal({3, 4, 5}, k);
+  CHECK(random::categorical(logits).shape() == Shape{3, 4});
+  CHECK(random::categorical(logits, 0, 7, k).shape() == Shape{4, 5, 7});
+  CHECK(random::categorical(logits, 1, Shape{2, 3, 5}, k).shape() == Shape{2, 3, 5});
+  check_values<uint32_t>(random::categorical(array({0.0f, -INFINITY}), -1, Shape{3}, k), {3},
+                         {0, 0, 0});
+  check_error<std::out_of_range>("categorical", [&] { random::categorical(logits, 3); });
+  check_error<std::invalid_argument>("categorical",
+                                     [&] { random::categorical(logits, 0, Shape{3}); });
+  check_error<std::invalid_argument>("categorical", [&] { random::categorical(logits, 0, -1); });
+  check_error<std::invalid_argument>("gumbel", [] { random::gumbel({2}, int32); });
+  check_error<std::invalid_argument>("laplace", [] { random::laplace({2}, complex64); });
+  check_error<std::invalid_argument>(
+      "truncated_normal", [] { random::truncated_normal(array(0), array(1), {2}, int32); });
+  check_error<std::invalid_argument>("truncated_normal",
+                                     [] { random::truncated_normal(zeros({2}), array(1), {3}); });
+  array drawn = random::truncated_normal(array(-0.5f), array(2.0f), {10000}, float32, k);
+  CHECK(values_of<float>(min(drawn))[0] >= -0.5f);
+  CHECK(values_of<float>(max(drawn))[0] <= 2.0f);
+  CHECK(values_of<float>(mean(random::laplace({100000}, 1.0f, 0.5f, k)))[0] ==
+        doctest::Approx(1).epsilon(0.02));
 }

@@ -245,3 +245,16 @@ TEST_CASE("large sums are exact to the last digits") {
   std::vector<int> columns = values_of<int>(sum(b % 3, 0));
   CHECK(std::accumulate(columns.begin(), columns.end(), 0LL) == ((1 << 20) - 1));
 }
+
+TEST_CASE("vecdot") {
+  array a({1, 2, 3, 4, 5, 6}, {2, 3});
+  check_values<int>(vecdot(a, a), {2}, {14, 77});
+  check_values<int>(vecdot(a, a, 0), {3}, {17, 29, 45});
+  check_values<int>(vecdot(a, array({1, 0, 2})), {2}, {7, 16});
+  check_values<complex64_t>(vecdot(array({complex64_t(1, 2)}), array({complex64_t(3, 4)})), {},
+                            {complex64_t(11, -2)});
+  check_error<std::invalid_argument>("vecdot", [&] { vecdot(a, ones({2, 1})); });
+  check_error<std::invalid_argument>("vecdot", [&] { vecdot(a, array({1, 2, 3}), 0); });
+  check_error<std::invalid_argument>("vecdot", [] { vecdot(array(1), array(1)); });
+  check_error<std::out_of_range>("vecdot", [&] { vecdot(a, a, 2); });
+}

@@ -37,6 +37,15 @@ inline constexpr Difference differences[] = {
      "bool is refused; negative shifts: undefined in MLX, 0 here"},
     {"right_shift", "bool int8 int16 int32 int64", "", 0,
      "bool is refused; negative shifts: undefined in MLX"},
+    {"round", "float64", "", 1e6, "MLX scales in float32"},
+    {"divmod", "bool", "", 0, "integers by zero: undefined in MLX, 0 here"},
+    {"logsumexp", "bool", "", 0, "MLX does not convert bool before it takes the exponential"},
+    {"logsumexp", "float64", "", 1e6, "MLX computes it in float32"},
+    {"logsumexp", "complex64", "", 0, "complex numbers have no largest to subtract: we refuse"},
+    {"softmax", "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64", "", 0,
+     "MLX rounds to the integer type, we give float32"},
+    {"softmax", "float64", "", 1e6, "MLX computes it in float32"},
+    {"softmax", "complex64", "", 0, "complex numbers have no largest to subtract: we refuse"},
 };
 
 inline const Difference* find(std::string_view name, std::string_view dtype,

@@ -49,6 +49,73 @@ def with_key(name):
     return lambda inputs, kwargs: getattr(mx.random, name)(*inputs[:-1], key=inputs[-1], **kwargs)
 
 
+def slices(kwargs):
+    """The slice that start, stop and strides name, as NumPy writes it."""
+    names = zip(kwargs["start"], kwargs["stop"], kwargs["strides"])
+    return tuple(slice(a, None if b < 0 and step < 0 else b, step) for a, b, step in names)
+
+
+def slice_update(combine):
+    def call(a, update, **kwargs):
+        out = a.copy()
+        out[slices(kwargs)] = combine(out[slices(kwargs)], update).astype(a.dtype)
+        return out
+    return on_numpy(call)
+
+
+def pick(a, index, axes, sizes):
+    """The place of a slice: index[k] along axes[k], the rest from 0."""
+    at = [0] * a.ndim
+    for axis, i in zip(axes, index):
+        at[axis] = int(i) + (a.shape[axis] if i < 0 else 0)
+    return tuple(slice(first, first + size) for first, size in zip(at, sizes))
+
+
+def gather(a, *indices, axes, slice_sizes):
+    places = np.broadcast_arrays(*indices)
+    out = np.zeros(places[0].shape + tuple(slice_sizes), a.dtype)
+    for at in np.ndindex(places[0].shape):
+        out[at] = a[pick(a, [i[at] for i in places], axes, slice_sizes)]
+    return out
+
+
+def scatter(combine):
+    def call(a, *rest, axes):
+        out, updates = a.copy(), rest[-1]
+        places = np.broadcast_arrays(*rest[:-1]) if len(rest) > 1 else []
+        shape = places[0].shape if places else ()
+        for at in np.ndindex(shape):
+            where = pick(a, [i[at] for i in places], axes, updates.shape[len(shape):])
+            out[where] = combine(out[where], updates[at]).astype(a.dtype)
+        return out
+    return on_numpy(call)
+
+
+def along_axis(a, indices, values, axis):
+    out = a.copy()
+    shape = a.shape[:axis] + (indices.shape[axis],) + a.shape[axis + 1:]
+    indices, values = np.broadcast_to(indices, shape), np.broadcast_to(values, shape)
+    for at in np.ndindex(shape):
+        place = at[:axis] + (indices[at],) + at[axis + 1:]
+        out[place] += values[at]
+    return out
+
+
+def masked_scatter(a, mask, source):
+    out = a.copy()
+    mask = np.broadcast_to(mask.reshape(mask.shape + (1,) * (a.ndim - mask.ndim)), a.shape)
+    count = int(mask.sum())
+    out[mask] = source.reshape(-1)[:count] if source.size > 1 else source
+    return out
+
+
+def replace(old, new):
+    return np.broadcast_to(new, old.shape)
+
+
+COMBINE = {"": replace, "_add": np.add, "_prod": np.multiply, "_max": np.maximum, "_min": np.minimum}
+
+
 # Ops that Python calls in another way. Each takes (inputs, arguments).
 REFERENCES = {
     "median": lambda x, k: mx.median(x[0], axis=k["axis"], keepdims=k.get("keepdims", False)),
@@ -57,6 +124,30 @@ REFERENCES = {
     "argpartition": lambda x, k: mx.argsort(x[0], axis=k["axis"]),
     "topk": lambda x, k: mx.sort(mx.topk(x[0], k["k"], axis=k["axis"]), axis=k["axis"]),
     "rint": lambda x, k: mx.round(x[0]),
+    **{f"slice_update{name}": slice_update(combine) for name, combine in COMBINE.items()},
+    **{f"scatter{name}": scatter(combine) for name, combine in COMBINE.items()},
+    "gather": on_numpy(gather),
+    "scatter_add_axis": on_numpy(along_axis),
+    "masked_scatter": on_numpy(masked_scatter),
+    "slice": on_numpy(lambda a, **k: a[slices(k)]),
+    "arange": lambda x, k: mx.arange(k["start"], k["stop"], k["step"]),
+    "full": lambda x, k: mx.full(k["shape"], x[0]),
+    "full_like": lambda x, k: mx.full(x[0].shape, x[1], dtype=x[0].dtype),
+    "copy": lambda x, k: x[0],
+    "positive": lambda x, k: x[0],
+    "astype": lambda x, k: x[0].astype(k["dtype"]),
+    "view": lambda x, k: x[0].view(k["dtype"]),
+    "meshgrid": direct(mx.meshgrid),
+    "depends": lambda x, k: x[:1],
+    "number_of_elements": lambda x, k: mx.array(np.prod([x[0].shape[i] for i in k["axes"]]) ** (-1.0 if k["inverted"] else 1.0), dtype=mx.float32),
+    "broadcast_arrays": lambda x, k: mx.broadcast_arrays(*x),
+    "unstack": lambda x, k: [mx.squeeze(part, k["axis"]) for part in mx.split(x[0], x[0].shape[k["axis"]], k["axis"])],
+    "concatenate": lambda x, k: mx.concatenate(x, **k),
+    "stack": lambda x, k: mx.stack(x, **k),
+    "pad": lambda x, k: mx.pad(x[0], list(zip(k["low"], k["high"])), mode=k.get("mode", "constant"), constant_values=1),
+    "identity": lambda x, k: mx.identity(k["n"], k["dtype"]),
+    "flip": lambda x, k: mx.flip(x[0], k["axis"]),
+    "count_nonzero": lambda x, k: mx.sum(x[0] != 0, axis=k["axis"], keepdims=k.get("keepdims", False)),
     "random.uniform": lambda x, k: mx.random.uniform(0, 1, key=x[0], **k),
     **{f"random.{name}": with_key(name) for name in ("normal", "randint", "bernoulli", "truncated_normal", "gumbel", "categorical",
                                                      "laplace", "permutation")},
