@@ -12,17 +12,17 @@ namespace holdfast::registry {
 
 namespace {
 
-inline Results results(array a) {
+[[maybe_unused]] Results results(array a) {
   Results list;
   list.push_back(std::move(a));
   return list;
 }
-inline Results results(std::vector<array> list) { return list; }
-inline Results results(std::pair<array, array> both) { return {both.first, both.second}; }
-inline Results results(std::tuple<array, array> both) {
+[[maybe_unused]] Results results(std::vector<array> list) { return list; }
+[[maybe_unused]] Results results(std::pair<array, array> both) { return {both.first, both.second}; }
+[[maybe_unused]] Results results(std::tuple<array, array> both) {
   return {std::get<0>(both), std::get<1>(both)};
 }
-inline Results results(std::tuple<array, array, array> all) {
+[[maybe_unused]] Results results(std::tuple<array, array, array> all) {
   return {std::get<0>(all), std::get<1>(all), std::get<2>(all)};
 }
 
@@ -35,9 +35,9 @@ constexpr uint16_t asked = 0;
 constexpr uint16_t any = (1u << dtype_count) - 1;
 constexpr uint16_t real = any & ~bit(complex64);
 constexpr uint16_t floats = bit(float16) | bit(bfloat16) | bit(float32) | bit(float64);
-constexpr uint16_t inexact_types = floats | bit(complex64);
-constexpr uint16_t integers = real & ~floats & ~bit(bool_);
-constexpr uint16_t only_float32 = bit(float32);
+[[maybe_unused]] constexpr uint16_t inexact_types = floats | bit(complex64);
+[[maybe_unused]] constexpr uint16_t integers = real & ~floats & ~bit(bool_);
+[[maybe_unused]] constexpr uint16_t only_float32 = bit(float32);
 }  // namespace accepts
 
 }  // namespace
