@@ -88,15 +88,80 @@ inline F dot_piece(const F* x, const F* y, int64_t count) {
   return result;
 }
 
+// sums[r] += the products of rows r of the matrix with x, for `rows` rows at once.
+template <typename T, typename F, int rows>
+inline void dot_rows(const T* matrix, int64_t stride, const F* x, int64_t count, F* sums) {
+  constexpr int width = lane_count<F>;
+  constexpr int vectors = 2;
+  Lanes<F> sum[rows][vectors];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = Lanes<F>{};
+  int64_t k = 0;
+  for (; k + vectors * width <= count; k += vectors * width) {
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) {
+      Lanes<F> part = load_lanes<F>(x + k + v * width);
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+        const T* from = matrix + r * stride + k + v * width;
+        sum[r][v] = fused_multiply_add(load_lanes<F>(from), part, sum[r][v]);
+      }
+    }
+  }
+  for (; k < count; k += width) {
+    int64_t rest = count - k < width ? count - k : width;
+    Lanes<F> part = load_some_lanes<F>(x + k, rest);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      sum[r][0] =
+          fused_multiply_add(load_some_lanes<F>(matrix + r * stride + k, rest), part, sum[r][0]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) sums[r] += add_lanes<F>(sum[r][0] + sum[r][1]);
+}
+
+// sums[i] += the sum over k of x[k] * matrix[k, i], for outputs that are contiguous.
+template <typename T, typename F>
+inline void add_rows(const T* matrix, int64_t stride, const F* x, int64_t count, int64_t outputs,
+                     F* sums) {
+  constexpr int width = lane_count<F>;
+  constexpr int vectors = 4;
+  int64_t i = 0;
+  for (; i + vectors * width <= outputs; i += vectors * width) {
+    Lanes<F> sum[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sum[v] = load_lanes<F>(sums + i + v * width);
+    for (int64_t k = 0; k < count; ++k) {
+      const T* row = matrix + k * stride + i;
+      __builtin_prefetch(row + 8 * stride);
+      Lanes<F> factor = x[k] - Lanes<F>{};
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        sum[v] = fused_multiply_add(load_lanes<F>(row + v * width), factor, sum[v]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) store_lanes(sums + i + v * width, sum[v]);
+  }
+  for (; i < outputs; i += width) {
+    int64_t rest = outputs - i < width ? outputs - i : width;
+    Lanes<F> sum = load_some_lanes<F>(sums + i, rest);
+    for (int64_t k = 0; k < count; ++k) {
+      Lanes<F> factor = x[k] - Lanes<F>{};
+      sum = fused_multiply_add(load_some_lanes<F>(matrix + k * stride + i, rest), factor, sum);
+    }
+    store_some_lanes(sums + i, sum, rest);
+  }
+}
+
 template <typename T, typename F>
 void multiply_vector(const simd::MatrixVector& product) {
-  constexpr bool converts = !is_same<T, F>;
   const T* matrix = static_cast<const T*>(product.matrix);
   const T* vector = static_cast<const T*>(product.vector);
   T* c = static_cast<T*>(product.c);
   F sums[vector_outputs];
   F piece[vector_piece];
-  F buffer[converts ? vector_piece : 1];
   for (int64_t first = 0; first < product.outputs; first += vector_outputs) {
     int64_t outputs =
         product.outputs - first < vector_outputs ? product.outputs - first : vector_outputs;
@@ -107,29 +172,19 @@ void multiply_vector(const simd::MatrixVector& product) {
         piece[s] = widen_one<T, F>(vector[(k + s) * product.vector_stride]);
       }
       if (product.depth_stride == 1) {
-        for (int64_t i = 0; i < outputs; ++i) {
-          const T* row = matrix + (first + i) * product.output_stride + k;
-          sums[i] += dot_piece(as_compute(row, depth, buffer), piece, depth);
+        const T* rows = matrix + first * product.output_stride + k;
+        int64_t i = 0;
+        for (; i + 4 <= outputs; i += 4) {
+          dot_rows<T, F, 4>(rows + i * product.output_stride, product.output_stride, piece, depth,
+                            sums + i);
+        }
+        for (; i < outputs; ++i) {
+          dot_rows<T, F, 1>(rows + i * product.output_stride, product.output_stride, piece, depth,
+                            sums + i);
         }
       } else {
-        int64_t s = 0;
-        if constexpr (!converts) {
-          for (; s + 4 <= depth; s += 4) {
-            const F* r0 = matrix + (k + s) * product.depth_stride + first;
-            const F *r1 = r0 + product.depth_stride, *r2 = r1 + product.depth_stride,
-                    *r3 = r2 + product.depth_stride;
-            F f0 = piece[s], f1 = piece[s + 1], f2 = piece[s + 2], f3 = piece[s + 3];
-            for (int64_t i = 0; i < outputs; ++i) {
-              sums[i] += (r0[i] * f0 + r1[i] * f1) + (r2[i] * f2 + r3[i] * f3);
-            }
-          }
-        }
-        for (; s < depth; ++s) {
-          const F* row =
-              as_compute(matrix + (k + s) * product.depth_stride + first, outputs, buffer);
-          F factor = piece[s];
-          for (int64_t i = 0; i < outputs; ++i) sums[i] += row[i] * factor;
-        }
+        add_rows(matrix + k * product.depth_stride + first, product.depth_stride, piece, depth,
+                 outputs, sums);
       }
     }
     for (int64_t i = 0; i < outputs; ++i) store_one(sums[i], c[first + i]);

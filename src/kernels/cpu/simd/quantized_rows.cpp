@@ -111,6 +111,41 @@ void narrow_values(Dtype::Val dtype, const float* from, int64_t count, void* to)
   }
 }
 
+#if defined(__AVX512F__)
+// A group of 4-bit codes: the 16 numbers they stand for are made once, then looked up.
+void dequantize_nibbles(const uint8_t* codes, int64_t count, const float* numbers, float scale,
+                        float bias, Dtype::Val to, char* out) {
+  alignas(64) float table[16];
+  for (int i = 0; i < 16; ++i) table[i] = numbers[i] * scale + bias;
+  if (to == Dtype::Val::float32) {
+    for (int64_t i = 0; i < count; i += 16) {
+      unpack_nibbles(codes + i / 2, table, reinterpret_cast<float*>(out) + i);
+    }
+    return;
+  }
+  alignas(64) uint16_t halves[32];
+  narrow_values(to, table, 16, halves);
+  std::memcpy(halves + 16, halves, 16 * sizeof(uint16_t));
+  __m512i lookup = _mm512_load_si512(halves);
+  auto look_up = [&](__m512i bytes) {
+    // The low halves of the lanes have the low codes in their lowest bits, the high ones the high
+    // codes; the fifth bit, which the lookup sees too, does not matter.
+    __m512i index = _mm512_or_si512(bytes, _mm512_maskz_slli_epi32(0xffff, bytes, 12));
+    return _mm512_maskz_permutexvar_epi16(0xffffffff, index, lookup);
+  };
+  int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i / 2));
+    _mm512_storeu_si512(out + 2 * i, look_up(_mm512_maskz_cvtepu8_epi32(0xffff, bytes)));
+  }
+  if (i < count) {  // groups of 16
+    __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes + i / 2));
+    __m512i found = look_up(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 2 * i), _mm512_castsi512_si256(found));
+  }
+}
+#endif
+
 void dequantize(const QuantizedFormat& format, Dtype::Val dtype, const QuantizedRow& row,
                 int64_t first, int64_t count, Dtype::Val to, void* out) {
   constexpr int64_t largest_group = 128;
@@ -120,7 +155,6 @@ void dequantize(const QuantizedFormat& format, Dtype::Val dtype, const Quantized
   int64_t item = to == Dtype::Val::float32 ? 4 : 2;
   for (int64_t i = 0; i < count; i += size) {
     int64_t group = (first + i) / size;
-    unpack(format, codes + (first + i) * format.bits / 8, size, values);
     float scale, bias = 0;
     switch (format.mode) {
       case QuantizationMode::affine:
@@ -136,6 +170,15 @@ void dequantize(const QuantizedFormat& format, Dtype::Val dtype, const Quantized
         scale = exponent == 0 ? 0x1p-127f : bits_as<float>(exponent << 23);
       }
     }
+#if defined(__AVX512F__)
+    if (format.bits == 4) {
+      dequantize_nibbles(codes + (first + i) / 2, size,
+                         format.mode == QuantizationMode::affine ? integers : e2m1, scale, bias, to,
+                         static_cast<char*>(out) + i * item);
+      continue;
+    }
+#endif
+    unpack(format, codes + (first + i) * format.bits / 8, size, values);
     float* target = values;
     char* end = static_cast<char*>(out) + i * item;
     if (to == Dtype::Val::float32) target = reinterpret_cast<float*>(end);
