@@ -57,7 +57,7 @@ void check_random(uint64_t first, uint64_t count) {
       for (auto [pipeline, of] : {std::pair{&reference, &expected}, std::pair{&widened, &got}}) {
         std::vector<void*> pointers;
         for (Buffer& buffer : *of) pointers.push_back(buffer.bytes.data());
-        run(**pipeline, pointers, shapes[shape].grid, shapes[shape].threadgroup);
+        CHECK_NOTHROW(run(**pipeline, pointers, shapes[shape].grid, shapes[shape].threadgroup));
       }
       for (size_t i = 2; i < 4; ++i) {
         auto where =

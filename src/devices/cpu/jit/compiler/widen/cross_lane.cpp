@@ -107,6 +107,20 @@ llvm::Constant* Lanes::index(llvm::Type* integer, int64_t factor) {
   return llvm::ConstantVector::get(elements);
 }
 
+llvm::Constant* Lanes::vector(llvm::Type* integer, const LaneOffsets& values) {
+  llvm::SmallVector<llvm::Constant*, width> elements;
+  for (int64_t value : values)
+    elements.push_back(llvm::ConstantInt::get(integer, static_cast<uint64_t>(value), true));
+  return llvm::ConstantVector::get(elements);
+}
+
+llvm::Constant* Lanes::offsets(llvm::Type* integer, const Shape& shape) {
+  LaneOffsets values;
+  for (size_t lane = 0; lane < values.size(); ++lane)
+    values[lane] = shape.offset(static_cast<int64_t>(lane));
+  return vector(integer, values);
+}
+
 Value* Lanes::splat(Value* scalar) { return b_.CreateVectorSplat(width, scalar); }
 
 llvm::Constant* Lanes::neutral(Intrinsic operation, llvm::Type* type) {

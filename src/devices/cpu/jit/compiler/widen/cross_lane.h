@@ -5,6 +5,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include "devices/cpu/jit/compiler.h"
+#include "devices/cpu/jit/compiler/widen/shapes.h"
 #include "msl/scalar_ir.h"
 
 namespace holdfast::jit {
@@ -20,6 +21,9 @@ class Lanes {
   llvm::Constant* all_ones();
   // The vector 0, 1, 2, … times `factor`, of an integer type.
   llvm::Constant* index(llvm::Type* integer, int64_t factor = 1);
+  llvm::Constant* vector(llvm::Type* integer, const LaneOffsets& values);
+  // What lanes add to the base of a value of this shape.
+  llvm::Constant* offsets(llvm::Type* integer, const Shape& shape);
   llvm::Value* splat(llvm::Value* scalar);
 
   // `mask` null: all lanes are on.

@@ -54,11 +54,20 @@ llvm::Value* Emitter::lane_element(Value* in_memory, llvm::Type* type, Value* la
   return b_.CreateInBoundsGEP(type, in_memory, b_.CreateZExt(lane, b_.getInt64Ty()));
 }
 
+// Into memory in pieces of 32 bytes, volatile so that they stay apart: some processors cannot hand
+// an element of a 64-byte store to the load that follows.
 Emitter::Staged Emitter::stage(Value* vector, uint64_t slot) {
-  if (all_on()) return {vector, nullptr};
+  if (writes_out_lanes()) return {vector, nullptr};
   llvm::Type* type = vector->getType()->getScalarType();
   Value* memory = scratch(type, slot);
-  b_.CreateAlignedStore(vector, memory, llvm::Align(64));
+  uint64_t piece = std::min<uint64_t>(32 / layout_.getTypeAllocSize(type), lane_count);
+  for (uint64_t start = 0; start < lane_count; start += piece) {
+    llvm::SmallVector<int, 32> pattern(piece);
+    std::iota(pattern.begin(), pattern.end(), static_cast<int>(start));
+    Value* at = b_.CreateConstInBoundsGEP1_64(type, memory, start);
+    b_.CreateAlignedStore(b_.CreateShuffleVector(vector, pattern), at, llvm::Align(32),
+                          /*isVolatile=*/true);
+  }
   return {vector, memory};
 }
 
@@ -70,7 +79,7 @@ llvm::Value* Emitter::take(const Staged& from, Value* lane) {
 
 Emitter::Staged Emitter::stage_result(llvm::Type* type, uint64_t slot) {
   Value* none = llvm::PoisonValue::get(wide(type));
-  return {none, all_on() ? nullptr : scratch(type, slot)};
+  return {none, writes_out_lanes() ? nullptr : scratch(type, slot)};
 }
 
 void Emitter::put(Staged& to, Value* lane, Value* value) {
@@ -88,7 +97,7 @@ llvm::Value* Emitter::collect(const Staged& from) {
 
 // In lane order. At least one lane is on.
 void Emitter::for_each_lane(llvm::function_ref<void(Value* lane)> body) {
-  if (all_on()) {
+  if (writes_out_lanes()) {
     for (uint32_t lane = 0; lane < lane_count; ++lane) body(b_.getInt32(lane));
     return;
   }
@@ -152,22 +161,30 @@ void Emitter::emit_load(llvm::LoadInst& load) {
     }
     if (all_on() && load_group(load)) return;
     remark(load, "gathers because lanes are " + std::to_string(s.stride) + " bytes apart");
+  } else if (s.kind == Shape::pattern && whole) {
+    if (all_on() && load_group(load)) return;
+    remark(load, "gathers because lanes are scattered by a fixed pattern");
   } else {
     remark(load, "gathers because " + describe(*pointer) + " varies");
   }
   define(load, gather(type, vector_of(pointer), load.getAlign()));
 }
 
-// Neighbouring loads with the same stride, transposed together.
+// Neighbouring loads whose lanes lie alike, read together.
 bool Emitter::load_group(llvm::LoadInst& load) {
   if (memory_.interleaved(load.getPointerOperand())) return false;
-  StridedGroup group =
-      find_strided_group(load, shape(load.getPointerOperand()).stride, layout_,
-                         [&](const Value* pointer) { return shape(pointer).stride; });
-  if (!group.pays(set_)) return false;
+  const Value* pointer = load.getPointerOperand();
+  LoadGroup group = find_load_group(load, shape(pointer), layout_,
+                                    [&](const Value* other) { return shape(other); });
   // The first member that is reached loads for all.
-  Value* base = scalar_of(load.getPointerOperand());
-  std::vector<Value*> results = load_strided_group(b_, group, base, load.getAlign());
+  std::vector<Value*> results;
+  if (group.pays_transposed(set_)) {
+    results = load_transposed(b_, group, scalar_of(pointer), load.getAlign());
+  } else if (group.pays_in_segments()) {
+    results = load_in_segments(b_, group, scalar_of(pointer), load.getAlign());
+  } else {
+    return false;
+  }
   for (size_t i = 0; i < group.members.size(); ++i) {
     Value* made = b_.CreateBitOrPointerCast(results[i], wide(group.members[i].load->getType()));
     define(*group.members[i].load, made);
@@ -182,7 +199,10 @@ llvm::Value* Emitter::load_consecutive(llvm::Type* type, Value* base, llvm::Alig
   if (native)
     return b_.CreateMaskedLoad(wide(type), base, align, mask(),
                                llvm::Constant::getNullValue(wide(type)));
-  return gather(type, as_vector(base, {Shape::linear, static_cast<int64_t>(bits / 8), 1}), align);
+  return gather(type,
+                b_.CreateGEP(b_.getInt8Ty(), base,
+                             lanes_.index(b_.getInt64Ty(), static_cast<int64_t>(bits / 8))),
+                align);
 }
 
 llvm::Value* Emitter::gather(llvm::Type* type, Value* pointers, llvm::Align align) {
@@ -259,6 +279,8 @@ void Emitter::emit_store(llvm::StoreInst& store) {
   }
   if (s.kind == Shape::varying) {
     remark(store, "scatters because " + describe(*pointer) + " varies");
+  } else if (s.kind == Shape::pattern) {
+    remark(store, "scatters because lanes are scattered by a fixed pattern");
   } else if (s.stride != static_cast<int64_t>(size)) {
     remark(store, "scatters because lanes are " + std::to_string(s.stride) + " bytes apart");
   }
@@ -339,8 +361,11 @@ void Emitter::emit_atomic(llvm::AtomicRMWInst& atomic) {
       return;
     }
   }
+  // One after the other in a loop: a processor learns that a place may be the one just written to.
+  loops_over_lanes_ = true;
   Shape at_shape = shape(pointer);
-  Value* base = at_shape.is_scalar() ? scalar_of(pointer) : nullptr;
+  bool by_stride = at_shape.kind == Shape::uniform || at_shape.kind == Shape::linear;
+  Value* base = by_stride ? scalar_of(pointer) : nullptr;
   Staged addresses = base ? Staged{} : stage(vector_of(pointer), 0);
   Value* single = shape(operand).kind == Shape::uniform ? scalar_of(operand) : nullptr;
   Staged values = single ? Staged{} : stage(vector_of(operand), 1);
@@ -358,12 +383,14 @@ void Emitter::emit_atomic(llvm::AtomicRMWInst& atomic) {
     if (!atomic.use_empty()) put(results, lane, old);
   });
   if (!atomic.use_empty()) define(atomic, collect(results));
+  loops_over_lanes_ = false;
 }
 
 void Emitter::emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic) {
   const Value* pointer = atomic.getPointerOperand();
   llvm::Type* type = plain(atomic.getNewValOperand()->getType());
   bool own = is_group_private(pointer);
+  loops_over_lanes_ = true;
   Staged addresses = stage(vector_of(pointer), 0);
   Staged expected = stage(vector_of(atomic.getCompareOperand()), 1);
   Staged desired = stage(vector_of(atomic.getNewValOperand()), 2);
@@ -388,6 +415,7 @@ void Emitter::emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic) {
     put(old_values, lane, old);
     put(successes, lane, b_.CreateZExt(success, b_.getInt8Ty()));
   });
+  loops_over_lanes_ = false;
   Value* flags = collect(successes);
   exchanges_[&atomic] = {collect(old_values),
                          b_.CreateICmpNE(flags, llvm::Constant::getNullValue(flags->getType()))};

@@ -59,8 +59,8 @@ llvm::Value* Emitter::as_vector(Value* held, Shape shape) {
   if (shape.kind == Shape::uniform) return lanes_.splat(held);
   llvm::Type* type = held->getType();
   if (type->isPointerTy())
-    return b_.CreateGEP(b_.getInt8Ty(), held, lanes_.index(b_.getInt64Ty(), shape.stride));
-  return b_.CreateAdd(lanes_.splat(held), lanes_.index(type, shape.stride));
+    return b_.CreateGEP(b_.getInt8Ty(), held, lanes_.offsets(b_.getInt64Ty(), shape));
+  return b_.CreateAdd(lanes_.splat(held), lanes_.offsets(type, shape));
 }
 
 llvm::Value* Emitter::vector_of(const Value* value) {
@@ -87,6 +87,11 @@ llvm::Value* Emitter::mask() {
 void Emitter::emit_instruction(Instruction& instruction) {
   if (known_.contains(&instruction)) return;
   if (version_ == converged && known_converged_.contains(&instruction)) return;
+  if (shape(&instruction).is_fixed && instruction.getType()->isIntegerTy()) {
+    llvm::Type* type = instruction.getType();
+    return define(instruction, llvm::ConstantInt::get(
+                                   type, static_cast<uint64_t>(shape(&instruction).base), true));
+  }
   switch (instruction.getOpcode()) {
     case Instruction::Load:
       return emit_load(cast<llvm::LoadInst>(instruction));
@@ -122,7 +127,7 @@ void Emitter::emit_instruction(Instruction& instruction) {
 llvm::Value* Emitter::emit_scalar(Instruction& instruction) {
   bool has_linear = false;
   for (Value* operand : instruction.operands()) {
-    if (shape(operand).kind == Shape::linear) has_linear = true;
+    if (shape(operand).has_base()) has_linear = true;
   }
   auto first = [&] { return scalar_of(instruction.getOperand(0)); };
   switch (instruction.getOpcode()) {
@@ -202,7 +207,12 @@ llvm::Value* Emitter::emit_pointer(llvm::GetElementPtrInst& gep) {
   bool pointer_is_wide = shape(gep.getPointerOperand()).kind == Shape::varying;
   Value* uniform_offset = nullptr;
   Value* wide_offset = nullptr;
-  int64_t stride = pointer_is_wide ? 0 : shape(gep.getPointerOperand()).stride;
+  LaneOffsets along = {};
+  auto move = [&](const Shape& part, int64_t factor) {
+    for (size_t lane = 0; lane < along.size(); ++lane)
+      along[lane] += part.offset(static_cast<int64_t>(lane)) * factor;
+  };
+  if (!pointer_is_wide) move(shape(gep.getPointerOperand()), 1);
   auto add = [&](Value*& sum, Value* part) { sum = sum ? b_.CreateAdd(sum, part) : part; };
   for (auto& [index, scale] : variable_parts) {
     Shape part = shape(index);
@@ -218,19 +228,14 @@ llvm::Value* Emitter::emit_pointer(llvm::GetElementPtrInst& gep) {
       if (factor != 1)
         offset = b_.CreateMul(offset, llvm::ConstantInt::get(i64, static_cast<uint64_t>(factor)));
       add(uniform_offset, offset);
-      stride += part.stride * factor;
+      move(part, factor);
     }
   }
   int64_t fixed = constant.getSExtValue() * scale_all;
   // The constant last, so that neighbours share the rest.
   if (uniform_offset) pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, uniform_offset);
   if (is_wide) {
-    if (!pointer_is_wide && stride != 0) {
-      llvm::Constant* along = lanes_.index(i64, stride);
-      wide_offset = wide_offset ? b_.CreateAdd(wide_offset, along) : along;
-    } else if (pointer_is_wide && stride != 0) {
-      add(wide_offset, lanes_.index(i64, stride));
-    }
+    if (along != LaneOffsets{}) add(wide_offset, lanes_.vector(i64, along));
     if (wide_offset) {
       pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, wide_offset);
     } else if (!pointer_is_wide) {

@@ -8,6 +8,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
@@ -365,7 +366,7 @@ void Emitter::find_escaping() {
 bool Emitter::is_dual(const Value* value) const {
   if (!isa<Instruction>(value) || known_.contains(value)) return false;
   Shape a = shapes_[converged]->of(value), b = shapes_[masked]->of(value);
-  return a.kind != b.kind || a.stride != b.stride;
+  return !a.moves_like(b);
 }
 
 void Emitter::find_live() {
@@ -481,14 +482,21 @@ void Emitter::emit_guards(Block* block) {
     if (!guarded.contains(&instruction)) break;
     if (known_.contains(&instruction)) continue;
     Value* base = scalar_of(instruction.getOperand(0));
-    int64_t stride = shape(instruction.getOperand(0)).stride;
-    Value* last = b_.CreateAdd(
-        base, llvm::ConstantInt::get(base->getType(), static_cast<uint64_t>(stride * 31), true));
+    Shape s = shape(instruction.getOperand(0));
+    int64_t lowest = 0, highest = 0;
+    for (int64_t lane = 0; lane < simdgroup_width; ++lane) {
+      lowest = std::min(lowest, s.offset(lane));
+      highest = std::max(highest, s.offset(lane));
+    }
     bool is_signed = isa<llvm::SExtInst>(instruction);
-    llvm::CmpInst::Predicate order =
-        stride > 0 ? (is_signed ? llvm::CmpInst::ICMP_SGE : llvm::CmpInst::ICMP_UGE)
-                   : (is_signed ? llvm::CmpInst::ICMP_SLE : llvm::CmpInst::ICMP_ULE);
-    Value* fits = b_.CreateICmp(order, last, base);
+    auto in_order = [&](int64_t offset) {
+      Value* end = b_.CreateAdd(
+          base, llvm::ConstantInt::get(base->getType(), static_cast<uint64_t>(offset), true));
+      Value *above = offset > 0 ? end : base, *below = offset > 0 ? base : end;
+      return is_signed ? b_.CreateICmpSGE(above, below) : b_.CreateICmpUGE(above, below);
+    };
+    Value* fits = in_order(highest != 0 ? highest : lowest);
+    if (highest != 0 && lowest != 0) fits = b_.CreateAnd(fits, in_order(lowest));
     holds = holds ? b_.CreateAnd(holds, fits) : fits;
   }
   if (!holds) return;
@@ -628,10 +636,11 @@ void Emitter::jump_converged(Block* from, Block* to) {
 
 // A comparison of a linear value with a uniform one is decided by the first and the last lane,
 // unless lanes wrap around: `all` and `none` as scalars, both false when lanes may part.
-bool Emitter::decide_by_ends(const Value* condition, Value*& all, Value*& none) {
-  auto* compare = dyn_cast<llvm::ICmpInst>(condition);
+bool Emitter::decide_by_ends(const llvm::BranchInst& branch, Value*& all, Value*& none) {
+  auto* compare = dyn_cast<llvm::ICmpInst>(branch.getCondition());
   if (!compare || compare->isEquality() || known_.contains(compare)) return false;
-  if (!held_.contains(compare)) return false;  // of another block: its vector is at hand
+  // Of another block: its vector is at hand, its operands need not be.
+  if (compare->getParent() != branch.getParent()) return false;
   const Value *left = compare->getOperand(0), *right = compare->getOperand(1);
   llvm::CmpInst::Predicate predicate = compare->getPredicate();
   if (shape(right).kind == Shape::linear && shape(left).kind == Shape::uniform) {
@@ -673,7 +682,7 @@ void Emitter::emit_converged_end(llvm::BranchInst& branch) {
   } else {
     lanes = b_.CreateFreeze(vector_of(condition));
     Value *all = nullptr, *none = nullptr;
-    if (!decide_by_ends(condition, all, none)) {
+    if (!decide_by_ends(branch, all, none)) {
       all = lanes_.all(lanes);
       none = b_.CreateNot(lanes_.any(lanes));
     }

@@ -76,7 +76,7 @@ class Emitter {
   void emit_reentry(Block* block, Value* mask);
   bool may_reenter(Block* block) const;
   void emit_end(Block* block);
-  bool decide_by_ends(const Value* condition, Value*& all, Value*& none);
+  bool decide_by_ends(const llvm::BranchInst& branch, Value*& all, Value*& none);
   void emit_converged_end(llvm::BranchInst& branch);
   void emit_masked_end(llvm::BranchInst& branch);
   struct Assignment {
@@ -140,6 +140,8 @@ class Emitter {
     Value* vector;
     Value* memory;
   };
+  bool loops_over_lanes_ = false;  // also when all are on
+  bool writes_out_lanes() const { return all_on() && !loops_over_lanes_; }
   Staged stage(Value* vector, uint64_t slot);
   Value* take(const Staged& from, Value* lane);
   Staged stage_result(llvm::Type* type, uint64_t slot);

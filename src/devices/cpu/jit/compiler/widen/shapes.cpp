@@ -30,24 +30,39 @@ constexpr uint32_t most_alignment = 4096;
 constexpr int64_t last_lane = simdgroup_width - 1;
 constexpr int64_t most_stride = int64_t{1} << 24;
 
-Shape uniform(uint64_t alignment = 1) {
-  return {Shape::uniform, 0, static_cast<uint32_t>(std::min<uint64_t>(alignment, most_alignment))};
+Shape made(Shape::Kind kind, int64_t stride, uint64_t alignment) {
+  Shape shape;
+  shape.kind = kind;
+  shape.stride = stride;
+  shape.alignment = static_cast<uint32_t>(std::min<uint64_t>(alignment, most_alignment));
+  return shape;
 }
+Shape uniform(uint64_t alignment = 1) { return made(Shape::uniform, 0, alignment); }
+Shape varying() { return made(Shape::varying, 0, 1); }
 Shape linear(int64_t stride, uint64_t alignment = 1) {
   if (stride == 0) return uniform(alignment);
-  if (stride > most_stride || stride < -most_stride) return {Shape::varying, 0, 1};
-  return {Shape::linear, stride,
-          static_cast<uint32_t>(std::min<uint64_t>(alignment, most_alignment))};
+  if (stride > most_stride || stride < -most_stride) return varying();
+  return made(Shape::linear, stride, alignment);
 }
-Shape varying() { return {Shape::varying, 0, 1}; }
 
 // The shape of a value that is one of two, by a choice that is the same in all lanes.
 Shape join(Shape a, Shape b) {
   if (a.kind == Shape::unknown) return b;
   if (b.kind == Shape::unknown) return a;
-  if (a.kind != b.kind || a.stride != b.stride) return varying();
+  if (!a.moves_like(b)) return varying();
   a.alignment = std::min(a.alignment, b.alignment);
+  if (a.base != b.base || !b.is_fixed) {
+    a.is_fixed = false;
+    a.base = 0;
+  }
   return a;
+}
+
+// Without what is known of lanes' values.
+Shape uniform_or_varying(Shape shape) {
+  shape.is_fixed = false;
+  shape.base = 0;
+  return shape;
 }
 
 uint64_t alignment_of(uint64_t value) { return value == 0 ? most_alignment : value & (~value + 1); }
@@ -103,8 +118,8 @@ ControlFlow::ControlFlow(llvm::Function& function)
     : dominators(function), post_dominators(function), loops(dominators) {}
 
 Shapes::Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory& memory,
-               Assumption assumption)
-    : function_(function), flow_(flow), memory_(memory), assumption_(assumption) {
+               OffsetPool& pool, Assumption assumption)
+    : function_(function), flow_(flow), memory_(memory), pool_(pool), assumption_(assumption) {
   llvm::ReversePostOrderTraversal<llvm::Function*> reverse(&function);
   order_.assign(reverse.begin(), reverse.end());
   bool changed = true;
@@ -118,9 +133,13 @@ Shapes::Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory&
         Shape next = evaluate(instruction);
         if (next.kind == Shape::unknown) continue;
         if (known.kind != Shape::unknown) {
-          if (next.kind < known.kind || (next.kind == known.kind && next.stride != known.stride))
+          if (next.kind < known.kind || (next.kind == known.kind && !next.moves_like(known)))
             next = varying();
           next.alignment = std::min(next.alignment, known.alignment);
+          if (!known.is_fixed || next.base != known.base) {
+            next.is_fixed = false;
+            next.base = 0;
+          }
         }
         Shape& place = shapes_[&instruction];
         if (next == place) continue;
@@ -140,7 +159,7 @@ Shapes::Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory&
   // An operand may have turned out to vary after it was looked at.
   llvm::SmallVector<const Instruction*, 8> stale;
   for (const Instruction* extension : guarded_) {
-    if (of(extension).kind != Shape::linear) stale.push_back(extension);
+    if (!of(extension).has_base()) stale.push_back(extension);
   }
   for (const Instruction* extension : stale) guarded_.erase(extension);
 }
@@ -168,6 +187,7 @@ Shape Shapes::evaluate(const Instruction& instruction) {
     if (shape.kind != Shape::uniform) all_uniform = false;
   }
 
+  if (std::optional<Shape> fixed = evaluate_fixed(instruction)) return *fixed;
   unsigned opcode = instruction.getOpcode();
   switch (opcode) {
     case Instruction::Alloca:
@@ -190,15 +210,20 @@ Shape Shapes::evaluate(const Instruction& instruction) {
       if (!gep.collectOffset(layout, 64, variable, constant)) return varying();
       Shape base = of(gep.getPointerOperand());
       if (base.kind == Shape::varying) return varying();
-      int64_t stride = base.stride;
+      LaneOffsets offsets;
+      for (size_t lane = 0; lane < offsets.size(); ++lane)
+        offsets[lane] = base.offset(static_cast<int64_t>(lane));
       int64_t scale_all = memory_.interleaved(&instruction) ? simdgroup_width : 1;
       for (auto& [index, scale] : variable) {
         Shape shape = of(index);
-        if (shape.kind == Shape::varying) return varying();
-        if (scale.getSignificantBits() > 32) return varying();
-        stride += shape.stride * scale.getSExtValue() * scale_all;
+        if (shape.kind == Shape::varying || scale.getSignificantBits() > 32) return varying();
+        int64_t factor = scale.getSExtValue() * scale_all;
+        for (size_t lane = 0; lane < offsets.size(); ++lane)
+          offsets[lane] +=
+              static_cast<int64_t>(static_cast<uint64_t>(shape.offset(static_cast<int64_t>(lane))) *
+                                   static_cast<uint64_t>(factor));
       }
-      return linear(stride);
+      return shape_of(offsets, instruction.getType(), 1);
     }
     case Instruction::BitCast:
     case Instruction::PtrToInt:
@@ -207,14 +232,16 @@ Shape Shapes::evaluate(const Instruction& instruction) {
     case Instruction::Freeze:
     case Instruction::Trunc: {
       Shape shape = operand(instruction, 0);
-      bool keeps = instruction.getType()->isIntOrPtrTy() &&
-                   instruction.getOperand(0)->getType()->isIntOrPtrTy();
-      if (shape.kind == Shape::linear && !keeps) return varying();
-      // A predicate or a byte would wrap at once.
-      if (shape.kind == Shape::linear && instruction.getType()->isIntegerTy() &&
-          instruction.getType()->getIntegerBitWidth() < 16)
+      shape.is_fixed = false;
+      shape.base = 0;
+      if (!shape.has_base()) return shape;
+      llvm::Type* type = instruction.getType();
+      if (!type->isIntOrPtrTy() || !instruction.getOperand(0)->getType()->isIntOrPtrTy())
         return varying();
-      return shape;
+      LaneOffsets offsets;
+      for (size_t lane = 0; lane < offsets.size(); ++lane)
+        offsets[lane] = shape.offset(static_cast<int64_t>(lane));
+      return shape_of(offsets, type, shape.alignment);
     }
     case Instruction::SExt:
     case Instruction::ZExt:
@@ -238,17 +265,26 @@ Shape Shapes::evaluate(const Instruction& instruction) {
     // Whether adding the lanes' part to the base never carries past the base's zeros.
     bool carries = a.kind == Shape::linear &&
                    (a.stride < 0 || a.stride * last_lane >= static_cast<int64_t>(a.alignment));
+    auto combined = [&](auto operation, uint64_t alignment) {
+      LaneOffsets offsets;
+      for (size_t lane = 0; lane < offsets.size(); ++lane) {
+        auto at = static_cast<int64_t>(lane);
+        offsets[lane] = static_cast<int64_t>(
+            operation(static_cast<uint64_t>(a.offset(at)), static_cast<uint64_t>(b.offset(at))));
+      }
+      return shape_of(offsets, instruction.getType(), alignment);
+    };
     auto note_alignment = [&] {
       if (depends_on_aligned_grid(instruction.getOperand(0), 8)) needs_aligned_grid_ = true;
     };
     switch (opcode) {
       case Instruction::Add:
-        return linear(a.stride + b.stride, is_axis_product(&instruction) ? simdgroup_width : both);
+        return combined([](uint64_t x, uint64_t y) { return x + y; }, both);
       case Instruction::Sub:
-        return linear(a.stride - b.stride, both);
+        return combined([](uint64_t x, uint64_t y) { return x - y; }, both);
       case Instruction::Or:
         if (cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint())
-          return linear(a.stride + b.stride, both);
+          return combined([](uint64_t x, uint64_t y) { return x + y; }, both);
         break;
       case Instruction::Mul: {
         uint64_t product = saturating_multiply(a.alignment, b.alignment);
@@ -256,11 +292,13 @@ Shape Shapes::evaluate(const Instruction& instruction) {
           return uniform(simdgroup_width);
         if (all_uniform) return uniform(product);
         if (!constant || !narrow || constant->getValue().getSignificantBits() > 24) break;
-        return linear(a.stride * constant->getSExtValue(), product);
+        uint64_t factor = static_cast<uint64_t>(constant->getSExtValue());
+        return combined([factor](uint64_t x, uint64_t) { return x * factor; }, product);
       }
       case Instruction::Shl:
         if (!constant || !narrow || number > 24) break;
-        return linear(a.stride << number, saturating_multiply(a.alignment, uint64_t{1} << number));
+        return combined([number](uint64_t x, uint64_t) { return x << number; },
+                        saturating_multiply(a.alignment, uint64_t{1} << number));
       case Instruction::LShr:
       case Instruction::AShr:
         if (a.kind == Shape::linear && constant && narrow && number < 63 && !carries &&
@@ -292,12 +330,123 @@ Shape Shapes::evaluate(const Instruction& instruction) {
   return all_uniform ? uniform() : varying();
 }
 
+// The shape of base + offsets: the simplest kind that fits.
+Shape Shapes::shape_of(LaneOffsets offsets, const llvm::Type* type, uint64_t alignment) const {
+  unsigned width = type->isPointerTy() ? 64 : type->getIntegerBitWidth();
+  if (width > 64) return varying();
+  for (int64_t& offset : offsets) offset = llvm::SignExtend64(static_cast<uint64_t>(offset), width);
+  bool is_linear = true;
+  for (size_t lane = 0; lane < offsets.size(); ++lane) {
+    if (offsets[lane] > most_stride * last_lane || offsets[lane] < -most_stride * last_lane)
+      return varying();
+    is_linear &= offsets[lane] == offsets[1] * static_cast<int64_t>(lane);
+  }
+  // A predicate or a byte would wrap at once.
+  if (width < 16 && (!is_linear || offsets[1] != 0)) return varying();
+  if (is_linear) return linear(offsets[1], alignment);
+  Shape shape = made(Shape::pattern, 0, alignment);
+  shape.offsets = pool_.keep(offsets);
+  return shape;
+}
+
+std::optional<LaneOffsets> Shapes::lane_values(const Value* value) const {
+  if (!value->getType()->isIntegerTy() || value->getType()->getIntegerBitWidth() > 64)
+    return std::nullopt;
+  LaneOffsets values;
+  if (auto* number = dyn_cast<llvm::ConstantInt>(value)) {
+    values.fill(number->getSExtValue());
+    return values;
+  }
+  Shape shape = of(value);
+  if (!shape.is_fixed) return std::nullopt;
+  for (size_t lane = 0; lane < values.size(); ++lane)
+    values[lane] = shape.base + shape.offset(static_cast<int64_t>(lane));
+  return values;
+}
+
+// What depends on the lane's number alone is known for each lane.
+std::optional<Shape> Shapes::evaluate_fixed(const Instruction& instruction) const {
+  if (!isa<llvm::BinaryOperator, llvm::SExtInst, llvm::ZExtInst, llvm::TruncInst, llvm::FreezeInst>(
+          instruction))
+    return std::nullopt;
+  if (!instruction.getType()->isIntegerTy() || instruction.isIntDivRem()) return std::nullopt;
+  unsigned width = instruction.getType()->getIntegerBitWidth();
+  if (width < 16 || width > 64) return std::nullopt;
+  std::optional<LaneOffsets> a = lane_values(instruction.getOperand(0)), b;
+  if (!a) return std::nullopt;
+  if (isa<llvm::BinaryOperator>(instruction)) {
+    b = lane_values(instruction.getOperand(1));
+    if (!b) return std::nullopt;
+  }
+  unsigned from = instruction.getOperand(0)->getType()->getIntegerBitWidth();
+  LaneOffsets values;
+  for (size_t lane = 0; lane < values.size(); ++lane) {
+    llvm::APInt x(from, static_cast<uint64_t>((*a)[lane]), true);
+    llvm::APInt y(width, b ? static_cast<uint64_t>((*b)[lane]) : 0, true);
+    if (instruction.isShift() && y.uge(width)) return std::nullopt;
+    switch (instruction.getOpcode()) {
+      case Instruction::Add:
+        x += y;
+        break;
+      case Instruction::Sub:
+        x -= y;
+        break;
+      case Instruction::Mul:
+        x *= y;
+        break;
+      case Instruction::And:
+        x &= y;
+        break;
+      case Instruction::Or:
+        x |= y;
+        break;
+      case Instruction::Xor:
+        x ^= y;
+        break;
+      case Instruction::Shl:
+        x <<= y;
+        break;
+      case Instruction::LShr:
+        x.lshrInPlace(y);
+        break;
+      case Instruction::AShr:
+        x.ashrInPlace(y);
+        break;
+      case Instruction::ZExt:
+        x = x.zext(width);
+        break;
+      case Instruction::SExt:
+        x = x.sext(width);
+        break;
+      case Instruction::Trunc:
+        x = x.trunc(width);
+        break;
+      case Instruction::Freeze:
+        break;
+      default:
+        return std::nullopt;
+    }
+    values[lane] = x.getSExtValue();
+  }
+  int64_t base = values[0];
+  for (int64_t& value : values)
+    value = static_cast<int64_t>(static_cast<uint64_t>(value) - static_cast<uint64_t>(base));
+  Shape shape = shape_of(values, instruction.getType(), alignment_of(static_cast<uint64_t>(base)));
+  if (shape.kind == Shape::varying) return std::nullopt;
+  shape.is_fixed = true;
+  shape.base = base;
+  return shape;
+}
+
 Shape Shapes::evaluate_call(const llvm::CallInst& call) {
   std::optional<Intrinsic> intrinsic = kernel_intrinsic(call);
   if (intrinsic) {
     switch (*intrinsic) {
-      case Intrinsic::thread_index_in_simdgroup:
-        return linear(1, most_alignment);
+      case Intrinsic::thread_index_in_simdgroup: {
+        Shape shape = linear(1, most_alignment);
+        shape.is_fixed = true;
+        return shape;
+      }
       case Intrinsic::thread_position_in_threadgroup:
         if (assumption_ == Assumption::any) {
           because_.try_emplace(&call, "it is a thread's position");
@@ -377,7 +526,9 @@ bool Shapes::distributes(const llvm::CastInst& extension, const Value* operand) 
 
 Shape Shapes::extended(const llvm::CastInst& extension, const Value* value, int depth) {
   Shape shape = of(value);
-  if (shape.kind != Shape::linear) return shape;
+  if (!shape.has_base()) return shape;
+  shape.is_fixed = false;
+  shape.base = 0;
   unsigned width = value->getType()->getIntegerBitWidth();
   if (width < 16) return varying();
   if (is_small(value)) return shape;
@@ -398,10 +549,11 @@ Shape Shapes::extended(const llvm::CastInst& extension, const Value* value, int 
 
 Shape Shapes::evaluate_extension(const llvm::CastInst& extension) {
   Shape shape = operand(extension, 0);
-  if (shape.kind != Shape::linear) return shape;
+  if (!shape.has_base()) return uniform_or_varying(shape);
   unsigned width = extension.getOperand(0)->getType()->getIntegerBitWidth();
-  if (width < 64 && std::abs(shape.stride) * last_lane >= (int64_t{1} << (width - 1)))
-    return varying();
+  for (int64_t lane = 0; lane <= last_lane; ++lane) {
+    if (width < 64 && std::abs(shape.offset(lane)) >= (int64_t{1} << (width - 1))) return varying();
+  }
   Shape proven = extended(extension, extension.getOperand(0), 0);
   if (proven.kind != Shape::varying) {
     guarded_.erase(&extension);
@@ -412,6 +564,8 @@ Shape Shapes::evaluate_extension(const llvm::CastInst& extension) {
     return varying();
   }
   guarded_.insert(&extension);
+  shape.is_fixed = false;
+  shape.base = 0;
   return shape;
 }
 

@@ -7,7 +7,10 @@
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,17 +26,42 @@ struct ControlFlow {
   llvm::LoopInfo loops;
 };
 
+// What each lane adds to the base of a value.
+using LaneOffsets = std::array<int64_t, 32>;
+
 struct Shape {
-  // `linear`: lane i holds base + i * stride, modulo the width of the type. For all 32 lanes: the
-  // base is what the formula gives for lane 0, also where lane 0 is off.
-  enum Kind : uint8_t { unknown, uniform, linear, varying };
+  // `linear`: lane i holds base + i * stride; `pattern`: base + offsets[i]; both modulo the width
+  // of the type. For all 32 lanes: the base is what the formula gives for lane 0, also where lane 0
+  // is off.
+  enum Kind : uint8_t { unknown, uniform, linear, pattern, varying };
   Kind kind = unknown;
   int64_t stride = 0;
   // The largest known power of two that divides the value of lane 0, up to 4096 (uniform, linear).
   uint32_t alignment = 1;
+  const LaneOffsets* offsets = nullptr;  // of a pattern; equal ones are one object
+  // The value of each lane is known: the base is `base`.
+  bool is_fixed = false;
+  int64_t base = 0;
 
   bool is_scalar() const { return kind != varying; }
+  // Held as a base that is not the value of every lane.
+  bool has_base() const { return kind == linear || kind == pattern; }
+  int64_t offset(int64_t lane) const {
+    return kind == pattern ? (*offsets)[static_cast<size_t>(lane)] : stride * lane;
+  }
+  bool moves_like(const Shape& other) const {
+    return kind == other.kind && stride == other.stride && offsets == other.offsets;
+  }
   bool operator==(const Shape&) const = default;
+};
+
+// Keeps the offsets of patterns.
+class OffsetPool {
+ public:
+  const LaneOffsets* keep(const LaneOffsets& offsets) { return &*offsets_.insert(offsets).first; }
+
+ private:
+  std::set<LaneOffsets> offsets_;
 };
 
 // What may be taken for granted about the lanes.
@@ -45,7 +73,7 @@ enum class Assumption : uint8_t { converged, any };
 
 class Shapes {
  public:
-  Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory& memory,
+  Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory& memory, OffsetPool& pool,
          Assumption assumption);
 
   Shape of(const llvm::Value* value) const;
@@ -75,6 +103,9 @@ class Shapes {
 
  private:
   Shape evaluate(const llvm::Instruction& instruction);
+  Shape shape_of(LaneOffsets offsets, const llvm::Type* type, uint64_t alignment) const;
+  std::optional<Shape> evaluate_fixed(const llvm::Instruction& instruction) const;
+  std::optional<LaneOffsets> lane_values(const llvm::Value* value) const;
   Shape evaluate_call(const llvm::CallInst& call);
   Shape evaluate_phi(const llvm::PHINode& phi);
   Shape evaluate_extension(const llvm::CastInst& extension);
@@ -93,6 +124,7 @@ class Shapes {
   llvm::Function& function_;
   ControlFlow& flow_;
   const PrivateMemory& memory_;
+  OffsetPool& pool_;
   Assumption assumption_;
   std::vector<llvm::BasicBlock*> order_;
   llvm::DenseMap<const llvm::Value*, Shape> shapes_;

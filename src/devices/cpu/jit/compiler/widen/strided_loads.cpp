@@ -5,6 +5,7 @@
 #include <llvm/IR/Operator.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "devices/cpu/jit/kernel_abi.h"
@@ -77,44 +78,126 @@ Value* pick(llvm::IRBuilder<>& b, llvm::ArrayRef<Value*> sources, unsigned chunk
   return b.CreateShuffleVector(parts[0].vector, parts[0].from);
 }
 
+Value* concatenate(llvm::IRBuilder<>& b, llvm::SmallVectorImpl<Value*>& pieces) {
+  while (pieces.size() > 1) {
+    for (size_t i = 0; i + 1 < pieces.size(); i += 2) {
+      unsigned n = llvm::cast<llvm::FixedVectorType>(pieces[i]->getType())->getNumElements();
+      llvm::SmallVector<int, 64> both(2 * n);
+      std::iota(both.begin(), both.end(), 0);
+      pieces[i / 2] = b.CreateShuffleVector(pieces[i], pieces[i + 1], both);
+    }
+    pieces.resize(pieces.size() / 2);
+  }
+  return pieces[0];
+}
+
+// Word w of each lane, from vectors that hold lane after lane, `words` words each.
+class Interleaved {
+ public:
+  Interleaved(llvm::IRBuilder<>& b, llvm::ArrayRef<Value*> vectors, unsigned chunk, unsigned words)
+      : b_(b), chunk_(chunk), words_(words) {
+    levels_[{1, 0}].assign(vectors.begin(), vectors.end());
+    llvm::Type* type = vectors[0]->getType();
+    levels_[{1, 0}].resize(width * words / chunk, llvm::PoisonValue::get(type));
+  }
+  llvm::SmallVector<Value*, 4> take(unsigned word) {
+    const std::vector<Value*>& all = level(words_, word);
+    return llvm::SmallVector<Value*, 4>(all.begin(), all.end());
+  }
+
+ private:
+  // The words that are `word` modulo `step`.
+  const std::vector<Value*>& level(unsigned step, unsigned word) {
+    if (auto found = levels_.find({step, word}); found != levels_.end()) return found->second;
+    std::vector<Value*> from = level(step / 2, word % (step / 2));
+    llvm::SmallVector<int, 64> pattern(chunk_);
+    for (unsigned i = 0; i < chunk_; ++i)
+      pattern[i] = static_cast<int>(2 * i + (word >= step / 2 ? 1 : 0));
+    std::vector<Value*>& result = levels_[{step, word}];
+    for (size_t i = 0; i + 1 < from.size(); i += 2)
+      result.push_back(b_.CreateShuffleVector(from[i], from[i + 1], pattern));
+    return result;
+  }
+
+  llvm::IRBuilder<>& b_;
+  unsigned chunk_, words_;
+  std::map<std::pair<unsigned, unsigned>, std::vector<Value*>> levels_;
+};
+
+struct Segment {
+  int64_t begin;   // bytes from the first member's address in lane 0
+  uint64_t count;  // elements
+};
+
+// The pieces of memory that a group reads, in order.
+std::vector<Segment> segments_of(const LoadGroup& group) {
+  std::vector<int64_t> places;
+  for (const LoadGroup::Member& member : group.members) {
+    for (int64_t lane = 0; lane < width; ++lane)
+      places.push_back(group.shape.offset(lane) + member.offset);
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::vector<Segment> result;
+  auto size = static_cast<int64_t>(group.size);
+  for (int64_t place : places) {
+    if (!result.empty() &&
+        place == result.back().begin + static_cast<int64_t>(result.back().count) * size) {
+      ++result.back().count;
+    } else {
+      result.push_back({place, 1});
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
-bool StridedGroup::pays(InstructionSet set) const {
+bool LoadGroup::pays_transposed(InstructionSet set) const {
   if (members.empty() || word == 0) return false;
-  uint64_t words = static_cast<uint64_t>(stride) / word;
+  uint64_t words = static_cast<uint64_t>(shape.stride) / word;
   if (words <= 1) return true;
   if (set == InstructionSet::baseline && members.size() < words / 2) return false;
   // Two registers are read for each word of the stride; a gather reads 32 elements.
   return words <= 8 || (words <= 32 && members.size() * 4 >= words);
 }
 
-StridedGroup find_strided_group(llvm::LoadInst& leader, int64_t stride,
-                                const llvm::DataLayout& layout,
-                                llvm::function_ref<int64_t(const Value*)> stride_of) {
-  StridedGroup group;
+bool LoadGroup::pays_in_segments() const {
+  if (members.empty() || (size != 4 && size != 8)) return false;
+  return segments_of(*this).size() <= 8 + 4 * (members.size() - 1);
+}
+
+LoadGroup find_load_group(llvm::LoadInst& leader, const Shape& shape,
+                          const llvm::DataLayout& layout,
+                          llvm::function_ref<Shape(const Value*)> shape_of) {
+  LoadGroup group;
   uint64_t size = size_of(leader, layout);
-  if (stride <= 0 || stride > 256 || (size & (size - 1)) || size > 8 ||
-      static_cast<uint64_t>(stride) % size != 0)
-    return group;
+  int64_t stride = shape.stride;
+  if ((size & (size - 1)) || size > 8) return group;
+  bool is_linear = shape.kind == Shape::linear;
   Address first = split(leader.getPointerOperand(), layout);
-  group.stride = stride;
+  group.shape = shape;
+  group.size = size;
+  // Others that belong here: within a stride, or close by.
+  int64_t reach = is_linear ? std::abs(stride) : 16;
   for (llvm::Instruction* at = &leader; at; at = at->getNextNode()) {
     if (at->mayWriteToMemory() || at->isTerminator()) break;
     auto* load = dyn_cast<llvm::LoadInst>(at);
     if (!load || !load->isSimple()) continue;
     if (size_of(*load, layout) != size) continue;
     Address address = split(load->getPointerOperand(), layout);
-    if (address.root != first.root || stride_of(load->getPointerOperand()) != stride) continue;
+    if (address.root != first.root || !shape_of(load->getPointerOperand()).moves_like(shape))
+      continue;
     group.members.push_back({load, address.offset - first.offset});
   }
   // Those that lie within one stride of each other: the leader and what follows it, else what is
   // around it.
   int64_t low = 0;
   for (const auto& member : group.members) {
-    if (member.offset < 0 && member.offset > -stride) low = std::min(low, member.offset);
+    if (member.offset < 0 && member.offset > -reach) low = std::min(low, member.offset);
   }
-  std::erase_if(group.members, [&](const StridedGroup::Member& member) {
-    return member.offset < low || member.offset >= low + stride ||
+  std::erase_if(group.members, [&](const LoadGroup::Member& member) {
+    return member.offset < low || member.offset >= low + reach ||
            (member.offset - low) % static_cast<int64_t>(size) != 0;
   });
   group.leader_offset = -low;
@@ -125,7 +208,9 @@ StridedGroup find_strided_group(llvm::LoadInst& leader, int64_t stride,
   // Small elements travel in words. A word must not reach beyond what is read anyway, unless it is
   // aligned.
   group.word = size;
-  if (size < 4 && stride % 4 == 0) {
+  if (!is_linear || stride <= 0 || stride > 256 || static_cast<uint64_t>(stride) % size != 0) {
+    group.word = 0;
+  } else if (size < 4 && stride % 4 == 0) {
     bool covered = group.span % 4 == 0;
     bool aligned = leader.getAlign() >= llvm::Align(4) && group.leader_offset % 4 == 0;
     group.word = covered || aligned ? 4 : 0;
@@ -137,10 +222,10 @@ StridedGroup find_strided_group(llvm::LoadInst& leader, int64_t stride,
   return group;
 }
 
-std::vector<Value*> load_strided_group(llvm::IRBuilder<>& b, const StridedGroup& group, Value* base,
-                                       llvm::Align align) {
+std::vector<Value*> load_transposed(llvm::IRBuilder<>& b, const LoadGroup& group, Value* base,
+                                    llvm::Align align) {
   llvm::Type* word = b.getIntNTy(static_cast<unsigned>(group.word * 8));
-  unsigned words = static_cast<unsigned>(static_cast<uint64_t>(group.stride) / group.word);
+  unsigned words = static_cast<unsigned>(static_cast<uint64_t>(group.shape.stride) / group.word);
   unsigned used = static_cast<unsigned>((group.span + group.word - 1) / group.word);
   unsigned chunk = group.word == 8 ? 8 : group.word == 4 ? 16 : 32;
   unsigned total = (width - 1) * words + used;
@@ -169,28 +254,27 @@ std::vector<Value*> load_strided_group(llvm::IRBuilder<>& b, const StridedGroup&
     for (unsigned i = 0; i < count; ++i) pattern[i] = static_cast<int>(i + back);
     sources.push_back(b.CreateShuffleVector(read, pattern));
   }
+  // When many words of a power of two are wanted: evens and odds apart, again and again, which
+  // shares the work; else each by itself.
+  bool shares = (words & (words - 1)) == 0 && group.members.size() > 2;
+  Interleaved interleaved(b, sources, chunk, words);
   auto word_vector = [&](unsigned which) {
     llvm::SmallVector<Value*, 4> pieces;
-    for (unsigned lane = 0; lane < width; lane += chunk) {
-      llvm::SmallVector<int, 32> indices;
-      for (unsigned i = 0; i < chunk; ++i)
-        indices.push_back(static_cast<int>((lane + i) * words + which));
-      pieces.push_back(pick(b, sources, chunk, indices));
-    }
-    while (pieces.size() > 1) {
-      for (size_t i = 0; i + 1 < pieces.size(); i += 2) {
-        unsigned n = llvm::cast<llvm::FixedVectorType>(pieces[i]->getType())->getNumElements();
-        llvm::SmallVector<int, 32> both(2 * n);
-        std::iota(both.begin(), both.end(), 0);
-        pieces[i / 2] = b.CreateShuffleVector(pieces[i], pieces[i + 1], both);
+    if (shares) {
+      pieces = interleaved.take(which);
+    } else {
+      for (unsigned lane = 0; lane < width; lane += chunk) {
+        llvm::SmallVector<int, 32> indices;
+        for (unsigned i = 0; i < chunk; ++i)
+          indices.push_back(static_cast<int>((lane + i) * words + which));
+        pieces.push_back(pick(b, sources, chunk, indices));
       }
-      pieces.resize(pieces.size() / 2);
     }
-    return pieces[0];
+    return concatenate(b, pieces);
   };
   std::vector<Value*> by_word(used, nullptr);
   std::vector<Value*> results;
-  for (const StridedGroup::Member& member : group.members) {
+  for (const LoadGroup::Member& member : group.members) {
     unsigned which = static_cast<unsigned>(static_cast<uint64_t>(member.offset) / group.word);
     uint64_t within = static_cast<uint64_t>(member.offset) % group.word;
     if (!by_word[which]) by_word[which] = word_vector(which);
@@ -203,6 +287,76 @@ std::vector<Value*> load_strided_group(llvm::IRBuilder<>& b, const StridedGroup&
           v, llvm::FixedVectorType::get(b.getIntNTy(static_cast<unsigned>(size * 8)), width));
     }
     results.push_back(v);
+  }
+  return results;
+}
+
+std::vector<Value*> load_in_segments(llvm::IRBuilder<>& b, const LoadGroup& group, Value* base,
+                                     llvm::Align align) {
+  llvm::Type* type = b.getIntNTy(static_cast<unsigned>(group.size * 8));
+  unsigned chunk = group.size == 8 ? 8 : 16;
+  // Segments are put one after the other into vectors of `chunk`, none across a boundary that it
+  // need not cross.
+  struct Piece {
+    int64_t begin;
+    unsigned count, slot;
+  };
+  std::vector<Piece> pieces;
+  unsigned slots = 0;
+  for (const Segment& segment : segments_of(group)) {
+    for (uint64_t done = 0; done < segment.count; done += chunk) {
+      unsigned count = static_cast<unsigned>(std::min<uint64_t>(chunk, segment.count - done));
+      unsigned room = static_cast<unsigned>(llvm::PowerOf2Ceil(count));
+      slots = static_cast<unsigned>(llvm::alignTo(slots, room));
+      pieces.push_back({segment.begin + static_cast<int64_t>(done * group.size), count, slots});
+      slots += room;
+    }
+  }
+  auto* vector = llvm::FixedVectorType::get(type, chunk);
+  llvm::SmallVector<Value*, 16> sources(llvm::alignTo(slots, chunk) / chunk, nullptr);
+  llvm::Align element_align = std::min(align, llvm::Align(group.size));
+  for (const Piece& piece : pieces) {
+    Value* at = b.CreateGEP(b.getInt8Ty(), base,
+                            b.getInt64(static_cast<uint64_t>(piece.begin - group.leader_offset)));
+    Value* read =
+        b.CreateAlignedLoad(llvm::FixedVectorType::get(type, piece.count), at, element_align);
+    llvm::SmallVector<int, 16> spread(chunk, -1);
+    for (unsigned i = 0; i < piece.count; ++i) spread[piece.slot % chunk + i] = static_cast<int>(i);
+    Value* placed = b.CreateShuffleVector(read, spread);
+    Value*& source = sources[piece.slot / chunk];
+    if (!source) {
+      source = placed;
+      continue;
+    }
+    llvm::SmallVector<int, 16> merge(chunk);
+    for (unsigned i = 0; i < chunk; ++i) {
+      bool is_new = i >= piece.slot % chunk && i < piece.slot % chunk + piece.count;
+      merge[i] = static_cast<int>(is_new ? chunk + i : i);
+    }
+    source = b.CreateShuffleVector(source, placed, merge);
+  }
+  for (Value*& source : sources) {
+    if (!source) source = llvm::PoisonValue::get(vector);
+  }
+  auto slot_of = [&](int64_t place) {
+    for (const Piece& piece : pieces) {
+      int64_t from = place - piece.begin;
+      auto size = static_cast<int64_t>(group.size);
+      if (from >= 0 && from % size == 0 && from / size < static_cast<int64_t>(piece.count))
+        return piece.slot + static_cast<unsigned>(from / size);
+    }
+    return 0u;
+  };
+  std::vector<Value*> results;
+  for (const LoadGroup::Member& member : group.members) {
+    llvm::SmallVector<Value*, 4> parts;
+    for (unsigned lane = 0; lane < width; lane += chunk) {
+      llvm::SmallVector<int, 32> indices;
+      for (unsigned i = 0; i < chunk; ++i)
+        indices.push_back(static_cast<int>(slot_of(group.shape.offset(lane + i) + member.offset)));
+      parts.push_back(pick(b, sources, chunk, indices));
+    }
+    results.push_back(concatenate(b, parts));
   }
   return results;
 }

@@ -63,15 +63,16 @@ llvm::DenseSet<const BasicBlock*> find_polled(llvm::Function& function, ControlF
 }
 
 llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& result) {
+  OffsetPool pool;
   {
     ControlFlow flow(normal);
     PrivateMemory memory(normal);
-    split_at_guards(Shapes(normal, flow, memory, Assumption::converged), normal);
+    split_at_guards(Shapes(normal, flow, memory, pool, Assumption::converged), normal);
   }
   ControlFlow flow(normal);
   PrivateMemory memory(normal);
-  Shapes converged(normal, flow, memory, Assumption::converged);
-  Shapes masked(normal, flow, memory, Assumption::any);
+  Shapes converged(normal, flow, memory, pool, Assumption::converged);
+  Shapes masked(normal, flow, memory, pool, Assumption::any);
   Linearisation linearisation(normal, flow, masked);
   llvm::DenseSet<const BasicBlock*> polled = find_polled(normal, flow);
   GroupFunction group =
