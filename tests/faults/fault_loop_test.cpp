@@ -224,6 +224,35 @@ TEST_CASE("operator new fails at the k-th call while a command is committed and 
   }
 }
 
+TEST_CASE("a constructor that throws leaves nothing behind") {
+  LeakCheck leaks;
+  CHECK_THROWS_AS(array({1, 2, 3}, Shape{2, 2}), std::invalid_argument);
+  // Elements that cannot be read.
+  struct Broken {
+    using iterator_category = std::input_iterator_tag;
+    using value_type = int;
+    using difference_type = int;
+    using pointer = int*;
+    using reference = int;
+    int operator*() const { throw std::runtime_error("broken"); }
+    Broken& operator++() { return *this; }
+    Broken operator++(int) { return *this; }
+    bool operator==(const Broken&) const { return false; }
+  };
+  CHECK_THROWS_AS(array(Broken{}, Shape{4}, int32), std::runtime_error);
+  int32_t memory[8] = {};
+  for (uint64_t k = 1;; ++k) {
+    REQUIRE(k < too_many);
+    failing_new::arm(k);
+    try {
+      array x(memory, Shape{8}, int32, [](void*) {});
+    } catch (const std::bad_alloc&) {
+    }
+    if (!failing_new::disarm()) break;
+  }
+  leaks.check();
+}
+
 TEST_CASE("operator new fails while memory with a deleter is let go") {
   LeakCheck leaks;
   int deletions = 0;
