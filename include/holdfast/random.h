@@ -72,6 +72,11 @@ array normal(const Shape& shape, Dtype dtype, const std::optional<array>& key = 
 array normal(const Shape& shape, const std::optional<array>& key = std::nullopt,
              StreamOrDevice s = {});
 
+// Normal with these means (…, n) and covariances (…, n, n); the result has `shape` (or what means
+// and covariances broadcast to), followed by n. float32 only.
+array multivariate_normal(const array& mean, const array& cov, const Shape& shape, Dtype dtype,
+                          const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
+
 // Integers in [low, high): drawn in float32, so that ranges beyond 2^24 are coarse.
 array randint(const array& low, const array& high, const Shape& shape, Dtype dtype = int32,
               const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});

@@ -1,4 +1,5 @@
 // Random numbers: bits from Threefry, the distributions from bits by element-wise ops.
+#include <holdfast/linalg.h>
 #include <holdfast/random.h>
 
 #include <chrono>
@@ -334,6 +335,37 @@ array laplace(const Shape& shape, Dtype dtype, const std::optional<array>& key, 
 }
 array laplace(const Shape& shape, const std::optional<array>& key, StreamOrDevice s) {
   return laplace(shape, float32, 0.0f, 1.0f, key, s);
+}
+
+array multivariate_normal(const array& mean, const array& cov, const Shape& shape, Dtype dtype,
+                          const std::optional<array>& key, StreamOrDevice s) {
+  if (dtype != float32) {
+    throw std::invalid_argument(text("[multivariate_normal] expected float32, got ", dtype));
+  }
+  if (mean.ndim() < 1 || cov.ndim() < 2 || cov.shape(-1) != cov.shape(-2) ||
+      mean.shape(-1) != cov.shape(-1)) {
+    throw std::invalid_argument(
+        text("[multivariate_normal] expected a mean of n elements and a "
+             "covariance of n by n, got shapes ",
+             mean.shape(), " and ", cov.shape()));
+  }
+  int n = mean.shape(-1);
+  Shape batch = broadcast_shapes_for("multivariate_normal",
+                                     Shape(mean.shape().begin(), mean.shape().end() - 1),
+                                     Shape(cov.shape().begin(), cov.shape().end() - 2));
+  // Without a shape: one sample for each mean and covariance.
+  Shape drawn = shape.empty() ? batch : shape;
+  if (broadcast_shapes_for("multivariate_normal", batch, drawn) != drawn) {
+    throw std::invalid_argument(text("[multivariate_normal] means and covariances of shape ", batch,
+                                     " cannot be broadcast to shape ", shape));
+  }
+  drawn.push_back(1);
+  drawn.push_back(n);
+  // The square root of the covariance: its singular values under the root.
+  std::vector<array> parts = linalg::svd(astype(cov, float32, s), true, s);
+  array root = matmul(multiply(parts[0], expand_dims(sqrt(parts[1], s), -2, s), s), parts[2], s);
+  array sample = squeeze(matmul(normal(drawn, float32, key, s), root, s), -2, s);
+  return add(sample, astype(mean, float32, s), s);
 }
 
 }  // namespace holdfast::random

@@ -181,3 +181,24 @@ TEST_CASE("categorical, gumbel, laplace, truncated_normal: shapes and errors") {
   CHECK(values_of<float>(mean(random::laplace({100000}, 1.0f, 0.5f, k)))[0] ==
         doctest::Approx(1).epsilon(0.02));
 }
+
+TEST_CASE("multivariate_normal") {
+  array k = random::key(11), mean({0.0f, 1.0f}), cov({1.0f, 0.5f, 0.5f, 2.0f}, {2, 2});
+  // Printed by MLX 0.32.
+  std::vector<float> expected = {1.9525762f, 0.91711324f, 0.81849223f, 3.9120486f};
+  std::vector<float> got =
+      values_of<float>(random::multivariate_normal(mean, cov, {4}, float32, k));
+  REQUIRE(got.size() == 8);
+  for (size_t i = 0; i < 4; ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+  CHECK(random::multivariate_normal(zeros({3, 2}), cov, {4, 3}, float32).shape() == Shape{4, 3, 2});
+  CHECK(random::multivariate_normal(zeros({3, 2}), cov, {}, float32).shape() == Shape{3, 2});
+  const char* op = "multivariate_normal";
+  check_error<std::invalid_argument>(op,
+                                     [&] { random::multivariate_normal(mean, cov, {4}, float16); });
+  check_error<std::invalid_argument>(
+      op, [&] { random::multivariate_normal(mean, zeros({3, 3}), {4}, float32); });
+  check_error<std::invalid_argument>(
+      op, [&] { random::multivariate_normal(mean, zeros({2, 3}), {4}, float32); });
+  check_error<std::invalid_argument>(
+      op, [&] { random::multivariate_normal(zeros({3, 2}), cov, {4}, float32); });
+}
