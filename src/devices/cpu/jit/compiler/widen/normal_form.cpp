@@ -24,6 +24,7 @@
 #include <map>
 
 #include "devices/cpu/jit/compiler/codegen.h"
+#include "devices/cpu/jit/compiler/widen/if_convert.h"
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
 
 namespace holdfast::jit {
@@ -365,6 +366,7 @@ std::string make_normal_form(llvm::Function& function) {
   move_extracts(function);
   for (llvm::BasicBlock& block : function) llvm::ConstantFoldTerminator(&block);
   llvm::removeUnreachableBlocks(function);
+  if_convert(function);
   run_passes(function);
   return refusal(function);
 }
