@@ -2,6 +2,7 @@
 
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/NoFolder.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SourceMgr.h>
@@ -489,7 +490,7 @@ class Generator {
 
   llvm::LLVMContext& context_;
   std::mt19937_64 random_;
-  llvm::IRBuilder<> b_;
+  llvm::IRBuilder<llvm::NoFolder> b_;  // constants are folded after they are defined
   std::unique_ptr<llvm::Module> module_;
   llvm::Function* function_ = nullptr;
   Value *grid_[3] = {}, *local_[3] = {}, *lane_ = nullptr, *simdgroup_ = nullptr, *index_ = nullptr,

@@ -310,3 +310,18 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
 })",
                 {Buffer::floats(1024, 1), Buffer::floats(1024, 2)}, rows);
 }
+
+TEST_CASE("widen: indices made of bits") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint3 p [[thread_position_in_grid]], uint3 size [[threads_per_grid]],
+              uint lane [[thread_index_in_simdgroup]], uint3 g [[threadgroup_position_in_grid]],
+              uint index [[thread_index_in_threadgroup]]) {
+  float s = x[p.x >> 3] + x[(p.x & ~7u) + 5] * 2 + x[(p.x ^ (p.y * 32)) % 1024] * 3;
+  s += x[lane | (p.y * 16)] * 4 + x[(index >> 2) | (g.x << 6)] * 5 + x[(p.y << 4) ^ p.x] * 6;
+  s += x[(p.x >> 2 | p.y << 8) & 1023] * 7 + x[((lane & 3) << 3) + (lane >> 2)] * 8;
+  for (uint i = lane; i < 300; i += 32) s += x[(g.x << 7 | i >> 3) & 1023] * x[i * 2 + 1];
+  y[p.x + size.x * (p.y + size.y * p.z)] = s;
+})",
+                {Buffer::floats(2048, 1), Buffer::zeros(4096)}, shapes);
+}

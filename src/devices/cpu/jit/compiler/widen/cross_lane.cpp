@@ -276,6 +276,14 @@ Value* Lanes::shuffle(Intrinsic operation, Value* vector, Value* operand, Value*
       Value* one = b_.CreateExtractElement(vector, b_.CreateAnd(operand, b_.getInt32(width - 1)));
       return b_.CreateSelect(inside, splat(one), vector);
     }
+    bool exchanges =
+        operation == Intrinsic::shuffle_xor_u32 || operation == Intrinsic::shuffle_xor_u64;
+    if (exchanges && !mask) {
+      // Every lane's partner is there, or none's.
+      Value* inside = b_.CreateICmpULT(operand, b_.getInt32(width));
+      Value* distance = b_.CreateSelect(inside, operand, b_.getInt32(0));
+      return permute(vector, b_.CreateXor(own, splat(distance)));
+    }
     operand = splat(operand);
   }
   Value* source = nullptr;

@@ -140,7 +140,8 @@ llvm::Value* Emitter::emit_scalar(Instruction& instruction) {
       break;
     case Instruction::Or:
       // The lanes' bits are disjoint, those of the base need not be: see Shape.
-      if (has_linear) return b_.CreateAdd(first(), scalar_of(instruction.getOperand(1)));
+      if (has_linear && cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint())
+        return b_.CreateAdd(first(), scalar_of(instruction.getOperand(1)));
       break;
     case Instruction::IntToPtr:
     case Instruction::BitCast:

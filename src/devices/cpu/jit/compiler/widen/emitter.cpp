@@ -310,9 +310,8 @@ void Emitter::place_private_memory() {
 }
 
 bool Emitter::can_hoist(const Instruction& instruction) const {
-  if (isa<llvm::PHINode, llvm::CallInst, llvm::AllocaInst>(instruction) ||
-      instruction.isTerminator())
-    return false;
+  if (isa<llvm::PHINode, llvm::AllocaInst>(instruction) || instruction.isTerminator()) return false;
+  if (kernel_intrinsic(instruction)) return false;
   if (instruction.mayReadOrWriteMemory() || !llvm::isSafeToSpeculativelyExecute(&instruction))
     return false;
   return llvm::all_of(instruction.operands(), [&](const Value* operand) {

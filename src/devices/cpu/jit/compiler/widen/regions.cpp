@@ -307,7 +307,8 @@ void erase_barriers(llvm::Function& function, llvm::Function* barrier) {
 }  // namespace
 
 void cut_at_barriers(GroupFunction& group) {
-  constexpr size_t most_to_copy = 6000;
+  // Beyond, compiling it twice would cost more than a few stores and loads at each barrier.
+  constexpr size_t most_to_copy = 2500;
   if (!group.barrier) {
     group.frame_bytes = llvm::alignTo(group.frame_bytes, 128);
     settle_frame_size(group.frame_size, group.frame_bytes);

@@ -69,6 +69,16 @@ uint64_t alignment_of(uint64_t value) { return value == 0 ? most_alignment : val
 
 uint64_t saturating_multiply(uint64_t a, uint64_t b) { return llvm::SaturatingMultiply(a, b); }
 
+// Whether lanes add only bits below `alignment`: nothing carries into a base that is a multiple of
+// it.
+bool stays_below(const Shape& shape, uint64_t alignment) {
+  for (int64_t lane = 0; lane <= last_lane; ++lane) {
+    if (shape.offset(lane) < 0 || shape.offset(lane) >= static_cast<int64_t>(alignment))
+      return false;
+  }
+  return true;
+}
+
 bool is_axis_product(const Value* value) {
   auto* product = dyn_cast<llvm::BinaryOperator>(value);
   if (!product || product->getOpcode() != Instruction::Mul) return false;
@@ -88,6 +98,12 @@ const llvm::CallInst* axis_of_product(const Value* value) {
   return cast<llvm::CallInst>(product->getOperand(0));
 }
 
+// Where the group's rows start in the grid: the one axis along which lanes follow each other.
+bool is_row_start(const Value* value) {
+  return is_axis_product(value) &&
+         cast<llvm::ConstantInt>(axis_of_product(value)->getArgOperand(0))->isZero();
+}
+
 // thread_position_in_grid: group * size + position, along one axis.
 bool is_grid_position(const Value* value) {
   auto* sum = dyn_cast<llvm::BinaryOperator>(value);
@@ -104,7 +120,7 @@ bool is_grid_position(const Value* value) {
 
 bool depends_on_aligned_grid(const Value* value, int depth) {
   if (depth == 0) return true;
-  if (is_axis_product(value)) return true;
+  if (is_row_start(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<llvm::CallInst>(instruction)) return false;
   return llvm::any_of(instruction->operands(), [&](const Value* operand) {
@@ -262,9 +278,6 @@ Shape Shapes::evaluate(const Instruction& instruction) {
     bool narrow = instruction.getType()->getIntegerBitWidth() <= 64;
     uint64_t number = constant && narrow ? constant->getZExtValue() : 0;
     uint64_t both = std::min(a.alignment, b.alignment);
-    // Whether adding the lanes' part to the base never carries past the base's zeros.
-    bool carries = a.kind == Shape::linear &&
-                   (a.stride < 0 || a.stride * last_lane >= static_cast<int64_t>(a.alignment));
     auto combined = [&](auto operation, uint64_t alignment) {
       LaneOffsets offsets;
       for (size_t lane = 0; lane < offsets.size(); ++lane) {
@@ -275,7 +288,9 @@ Shape Shapes::evaluate(const Instruction& instruction) {
       return shape_of(offsets, instruction.getType(), alignment);
     };
     auto note_alignment = [&] {
-      if (depends_on_aligned_grid(instruction.getOperand(0), 8)) needs_aligned_grid_ = true;
+      for (const Value* part : instruction.operands()) {
+        if (depends_on_aligned_grid(part, 8)) needs_aligned_grid_ = true;
+      }
     };
     switch (opcode) {
       case Instruction::Add:
@@ -285,10 +300,18 @@ Shape Shapes::evaluate(const Instruction& instruction) {
       case Instruction::Or:
         if (cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint())
           return combined([](uint64_t x, uint64_t y) { return x + y; }, both);
+        [[fallthrough]];
+      case Instruction::Xor:
+        // Where only one side moves, and in bits that are zero in both bases, the bases combine.
+        if (!all_uniform && (a.kind == Shape::uniform || b.kind == Shape::uniform) &&
+            stays_below(a, both) && stays_below(b, both)) {
+          note_alignment();
+          return combined([](uint64_t x, uint64_t y) { return x + y; }, both);
+        }
         break;
       case Instruction::Mul: {
         uint64_t product = saturating_multiply(a.alignment, b.alignment);
-        if (is_axis_product(&instruction) && assumption_ == Assumption::converged)
+        if (is_row_start(&instruction) && assumption_ == Assumption::converged)
           return uniform(simdgroup_width);
         if (all_uniform) return uniform(product);
         if (!constant || !narrow || constant->getValue().getSignificantBits() > 24) break;
@@ -301,25 +324,22 @@ Shape Shapes::evaluate(const Instruction& instruction) {
                         saturating_multiply(a.alignment, uint64_t{1} << number));
       case Instruction::LShr:
       case Instruction::AShr:
-        if (a.kind == Shape::linear && constant && narrow && number < 63 && !carries &&
-            a.stride * last_lane < (int64_t{1} << number)) {
+        // The base has zeros where lanes add their bits: both are shifted by themselves.
+        if (a.has_base() && constant && narrow && number < 63 && stays_below(a, a.alignment)) {
+          if ((uint64_t{1} << number) > a.alignment) {
+            // Lanes move only bits that are shifted out.
+            note_alignment();
+            return uniform();
+          }
           note_alignment();
-          return uniform();
+          return combined([number](uint64_t x, uint64_t) { return x >> number; },
+                          a.alignment >> number);
         }
         break;
       case Instruction::And:
-        if (a.kind == Shape::linear && constant && narrow && !carries) {
-          int64_t span = a.stride * last_lane;
-          uint64_t low =
-              static_cast<uint64_t>(llvm::PowerOf2Ceil(static_cast<uint64_t>(span) + 1)) - 1;
-          if ((number & low) == low) {
-            note_alignment();
-            return linear(a.stride, a.alignment);
-          }
-          if ((number & low) == 0) {
-            note_alignment();
-            return uniform(a.alignment);
-          }
+        if (a.has_base() && constant && narrow && stays_below(a, a.alignment)) {
+          note_alignment();
+          return combined([number](uint64_t x, uint64_t) { return x & number; }, a.alignment);
         }
         if (all_uniform) return uniform(std::max(a.alignment, b.alignment));
         break;
