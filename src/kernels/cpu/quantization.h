@@ -68,7 +68,7 @@ class QuantizedProductPlan {
   int64_t item_;
   QuantizedFormat format_;
   bool transposed_;
-  int64_t batch_, m_, n_, k_, left_count_, right_count_;
+  int64_t m_, n_, k_, left_count_, right_count_;
   bool few_;
   int64_t tile_rows_ = 0, tile_columns_ = 0, row_tiles_ = 0, column_tiles_ = 0;
   int64_t tasks_ = 0;

@@ -33,7 +33,6 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
       item_(static_cast<int64_t>(item_size(dtype))),
       format_(format),
       transposed_(transposed),
-      batch_(batch),
       m_(m),
       n_(n),
       k_(k),
