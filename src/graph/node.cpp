@@ -86,7 +86,9 @@ void set_row_contiguous(Node& node) {
   int long_dims = 0;
   for (size_t i = ndim; i-- > 0;) {
     node.strides[i] = stride;
-    stride *= node.shape[i];
+    // Wraps around where an empty array has very large dimensions: its strides mean nothing.
+    stride =
+        static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(node.shape[i]));
     long_dims += node.shape[i] > 1;
   }
   node.data_size = node.size;

@@ -71,7 +71,9 @@ Dtype at_least_float(Dtype dtype) { return issubdtype(dtype, inexact) ? dtype : 
 Strides row_major_strides(const Shape& shape) {
   Strides strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) {
-    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
+    // Wraps around only where an empty array has very large dimensions.
+    strides[i - 1] = static_cast<int64_t>(static_cast<uint64_t>(strides[i]) *
+                                          static_cast<uint64_t>(std::max(shape[i], 1)));
   }
   return strides;
 }

@@ -205,10 +205,11 @@ struct WholeScratch {
   F *queries, *keys, *values, *scores, *weights, *sums, *staged;
   size_t bytes;
   WholeScratch(void* memory, int64_t features, int64_t value_features) {
-    F* at = static_cast<F*>(memory);
+    int64_t used = 0;
+    // Without memory only the size is asked for.
     auto take = [&](int64_t count) {
-      F* result = at;
-      at += round_up(count, 16);
+      F* result = memory ? static_cast<F*>(memory) + used : nullptr;
+      used += round_up(count, 16);
       return result;
     };
     constexpr int64_t panels = (most_rows + kernel_rows - 1) / kernel_rows;
@@ -220,7 +221,7 @@ struct WholeScratch {
     weights = take(panels * kernel_rows * key_block + 16);
     sums = take(most_rows * value_features);
     staged = take(most_rows * features);
-    bytes = static_cast<size_t>(at - static_cast<F*>(memory)) * sizeof(F);
+    bytes = static_cast<size_t>(used) * sizeof(F);
   }
 };
 
