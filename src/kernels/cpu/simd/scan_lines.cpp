@@ -42,6 +42,10 @@ struct Prod {
   HOLDFAST_INLINE V apply(V earlier, V later) {
     return static_cast<V>(earlier * later);
   }
+  // As an int the product of two of these can overflow.
+  HOLDFAST_INLINE uint16_t apply(uint16_t earlier, uint16_t later) {
+    return static_cast<uint16_t>(uint32_t{earlier} * later);
+  }
   HOLDFAST_INLINE Complex apply(Complex a, Complex b) {
     return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
   }
