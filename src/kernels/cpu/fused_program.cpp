@@ -80,7 +80,9 @@ class Run {
       alignas(8) char element[8];
       std::memcpy(element, load.address, load.item_size);
       if (load.convert) load.convert(element, load.address, 1);
-      int64_t count = value.place == Place::tile ? program_.chains->tile : longest;
+      // No more than a tile for chains, which read it again and again.
+      int64_t count =
+          value.place == Place::tile ? std::min(longest, program_.chains->tile) : longest;
       fill_block(slot_address(value), element, value.item_size, count);
     }
   }
