@@ -166,13 +166,16 @@ bool Queue::is_ordered_after(const Event& event) const {
 }
 
 void Queue::add_waits(std::span<const Event> events) {
+  auto is_known = [&](const Event& event) { return is_ordered_after(event); };
+  if (std::all_of(events.begin(), events.end(), is_known)) return;
+  if (fault::hit(fault::Point::event)) {
+    throw std::runtime_error(std::string("[") + op_ + "] injected failure of an event");
+  }
+  // What is in the list may be what the other queue waits for: it must be able to go first. The new
+  // list is asked about every event again: it knows nothing of what the last one waited for.
+  if (open_ && !open_->commands.empty()) submit_open(true);
   for (const Event& event : events) {
-    if (is_ordered_after(event)) continue;
-    if (fault::hit(fault::Point::event)) {
-      throw std::runtime_error(std::string("[") + op_ + "] injected failure of an event");
-    }
-    // What is in the list may be what the other queue waits for: it must be able to go first.
-    if (open_ && !open_->commands.empty()) submit_open(true);
+    if (is_known(event)) continue;
     open().waits.push_back({event.queue()->device_queue_.get(), event.serial()});
   }
 }

@@ -67,6 +67,24 @@ TEST_CASE("work that goes back and forth between two streams") {
   give_back(b);
 }
 
+TEST_CASE("a second wait starts a new list, which still waits for what the first waited for") {
+  Stream a = new_stream(Device::cpu), b = new_stream(Device::cpu), c = new_stream(Device::cpu);
+  {
+    Gate gate_a(a), gate_b(b);
+    array from_a = affine(counting(count), 1, 1, a);
+    array from_b = affine(counting(count), 1, 2, b);
+    array first = affine(from_a, 1, 0, c);
+    array both = add_arrays(from_a, from_b, c);
+    async_eval(first, both);
+    gate_b.open();
+    CHECK_FALSE(both.wait_for(1ms));
+    gate_a.open();
+    CHECK(values(both)[1] == 5);
+    CHECK(values(first)[1] == 2);
+  }
+  for (Stream s : {a, b, c}) give_back(s);
+}
+
 TEST_CASE("streams that need each other's results, both ways, in flight") {
   Stream a = new_stream(Device::cpu), b = new_stream(Device::cpu);
   controlled::for_each_schedule(
