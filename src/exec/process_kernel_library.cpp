@@ -23,10 +23,12 @@ std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings
 KernelLibrary::Parts KernelLibrary::process_parts() {
   const environment::Settings& settings = environment::settings();
   Parts parts;
-  parts.compile = [](const KernelRequest& request) {
+  parts.compile = [&settings](const KernelRequest& request) {
     jit::Compiler& compiler = jit::default_compiler();
+    jit::CompileOptions options = request.options();
+    options.dump_directory = settings.dump_kernels;
     try {
-      return compiler.compile(request.source(), request.options());
+      return compiler.compile(request.source(), options);
     } catch (const jit::CompileError&) {
       throw;
     } catch (const std::exception& error) {

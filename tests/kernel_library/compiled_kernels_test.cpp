@@ -163,6 +163,24 @@ TEST_CASE("compiled kernels: from the disk without a compiler") {
   CHECK(reported(second) == "0 compiles, LLVM absent\n");
 }
 
+TEST_CASE("compiled kernels: HOLDFAST_DUMP_KERNELS shows each step [child]") {
+  if (!is_child("compiled kernels: HOLDFAST_DUMP_KERNELS shows each step [child]")) return;
+  RealLibrary library(8);
+  array x = astype(arange(100), float32);
+  CHECK(is_affine(run_on(affine_kernel(4, 2), x), x, 4, 2));
+}
+
+TEST_CASE("compiled kernels: HOLDFAST_DUMP_KERNELS shows each step") {
+  if (!has_compiler()) return;
+  TemporaryFolder temporary;
+  ChildResult child = run_child("compiled kernels: HOLDFAST_DUMP_KERNELS shows each step [child]",
+                                {"HOLDFAST_DUMP_KERNELS=" + temporary.path()});
+  CHECK_MESSAGE(child.exit_code == 0, child.output);
+  std::set<std::string> kinds;
+  for (const auto& file : files_in(temporary.path())) kinds.insert(file.extension().string());
+  CHECK(kinds == std::set<std::string>{".ll", ".metal", ".remarks", ".s"});
+}
+
 TEST_CASE("compiled kernels: damaged machine code on disk is compiled again") {
   if (!has_compiler()) return;
   TemporaryFolder temporary;
