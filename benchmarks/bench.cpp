@@ -30,9 +30,8 @@ constexpr Suite all_suites[] = {
     {"reduce", "sums and softmax of a 4096 x 4096 matrix", run_reduce},
     {"retain", "what it costs that command lists own what they refer to", run_retain},
     {"matmul", "a 2048 x 2048 product against OpenBLAS", run_matmul},
-    {"network",
-     "the kernels of neural networks: half-type and quantised products, attention, norms",
-     run_network},
+    {"ops", "ops beside the machine's limits, and a frozen list beside MLX, JAX and NumPy",
+     run_ops},
     {"kernels", "kernels in the Metal Shading Language against SIMD by hand and PoCL", run_kernels},
     {"kernel-latency", "what a kernel costs before it runs: compiling, disk cache, dispatch",
      run_kernel_latency},
@@ -80,8 +79,8 @@ std::string line(const std::string& suite, const std::string& name, const std::s
                  const std::string& unit, const std::string& reference,
                  const std::string& reference_value, const std::string& ratio,
                  const std::string& bar, const std::string& ok, const std::string& note) {
-  std::string text = left(suite, 12) + left(name, 34) + right(value, 8) + " " + left(unit, 9) +
-                     left(reference, 38) + right(reference_value, 8) + right(ratio, 8) + "  " +
+  std::string text = left(suite, 12) + left(name, 52) + right(value, 8) + " " + left(unit, 9) +
+                     left(reference, 36) + right(reference_value, 8) + right(ratio, 8) + "  " +
                      left(bar, 9) + " " + left(ok, 4) + note;
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
@@ -131,7 +130,7 @@ void Report::print(const Row& row) {
   if (rows_.empty()) {
     std::string head =
         line("suite", "name", "value", "unit", "reference", "value", "ratio", "bar", "ok", "note");
-    std::fprintf(out_, "%s\n%s\n", head.c_str(), std::string(137, '-').c_str());
+    std::fprintf(out_, "%s\n%s\n", head.c_str(), std::string(155, '-').c_str());
   }
   std::string ok = !row.ok ? "-" : *row.ok ? "yes" : "NO";
   std::string text = line(row.suite, row.name, number(row.value), row.unit,

@@ -34,6 +34,9 @@ struct Options {
   bool quick = false;
   bool peers = false;  // also measure other frameworks that are installed
 
+  std::string only = {};  // rows of `ops` whose name contains this
+
+  bool wants(const std::string& row) const { return row.find(only) != std::string::npos; }
   // How long one measurement may take.
   double seconds() const { return quick ? 0.8 : 4.0; }
 };
@@ -199,7 +202,7 @@ void run_elementwise(Report&, const Options&);
 void run_reduce(Report&, const Options&);
 void run_retain(Report&, const Options&);
 void run_matmul(Report&, const Options&);
-void run_network(Report&, const Options&);
+void run_ops(Report&, const Options&);
 void run_kernels(Report&, const Options&);
 void run_kernel_latency(Report&, const Options&);
 

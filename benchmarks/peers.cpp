@@ -28,7 +28,7 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 std::optional<PeerOverhead> measure_mlx_overhead() {
-  auto script = std::filesystem::path(__FILE__).parent_path() / "peers" / "mlx_overhead.py";
+  auto script = std::filesystem::path(HOLDFAST_BENCHMARKS) / "peers" / "mlx_overhead.py";
   if (!std::filesystem::exists(script)) return {};
   std::string text = output_of("python3 " + quoted(script.string()) + " 2>/dev/null");
   auto json = nlohmann::json::parse(text, nullptr, false);

@@ -51,6 +51,9 @@ int run_bench(Arguments arguments) {
     } else if (argument == "--json") {
       if (++i == arguments.size()) throw UsageError("--json needs a file name");
       json = arguments[i];
+    } else if (argument == "--only") {
+      if (++i == arguments.size()) throw UsageError("--only needs a part of a row's name");
+      options.only = arguments[i];
     } else if (argument.rfind("-", 0) == 0) {
       throw UsageError("unknown option \"" + argument + "\"");
     } else {
