@@ -34,7 +34,7 @@ constexpr Switch switches[] = {
      "`0`: a memory fault inside a custom kernel ends the process, as any other does"},
     {"HOLDFAST_DUMP_KERNELS", "",
      "folder that receives source, intermediate code, assembly and remarks of each kernel that is "
-     "compiled"},
+     "compiled; turns the disk cache off"},
     {"HOLDFAST_JIT_LIBRARY", "beside the library",
      "path of libholdfast-jit.so, the compiler of custom kernels"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},

@@ -14,7 +14,8 @@ sync::Atomic<KernelLibrary*> replacement{nullptr};
 
 std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings) {
   std::string folder = DiskCache::default_folder();
-  if (!settings.disk_cache || folder.empty()) return nullptr;
+  // A kernel that comes from disk leaves nothing to look at.
+  if (!settings.disk_cache || folder.empty() || !settings.dump_kernels.empty()) return nullptr;
   return std::make_unique<DiskCache>(std::move(folder), settings.disk_cache_bytes);
 }
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "base/environment.h"
 #include "base/sync.h"
 #include "devices/cpu/jit/dispatch.h"
 #include "tools/holdfast/commands.h"
@@ -10,7 +11,10 @@
 
 namespace holdfast::tool {
 
-KernelOptions::KernelOptions() { compile.instruction_set = jit::host_instruction_set(); }
+KernelOptions::KernelOptions() {
+  compile.instruction_set = jit::host_instruction_set();
+  compile.dump_directory = environment::settings().dump_kernels;
+}
 
 bool KernelOptions::take(Arguments arguments, size_t& i) {
   const std::string& name = arguments[i];

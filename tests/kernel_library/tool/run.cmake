@@ -52,6 +52,17 @@ expect(0 "30, 20, 10, 0, 70, 60" "the same bits" -- run "${file}" --kernel rever
        8 --threadgroup 4 --threadgroup-memory 0=16 --compare reference ${unshifted})
 expect(0 "30, 20, 10, 0" -- run "${file}" --kernel reverse_f16 --in "x=f16[4]:range" --out "y=f16[4]" --grid 4 --threadgroup 4
        --threadgroup-memory 0=8 --lowering reference ${unshifted})
+# Dumps, also of a kernel that the disk cache holds by now.
+set(ENV{HOLDFAST_DUMP_KERNELS} "${CACHE}/dump")
+expect(0 "2, 4, 6, 8" -- ${axpy} --in "x=f32[4]:1,2,3,4" --in a=f32:2 ${unshifted})
+unset(ENV{HOLDFAST_DUMP_KERNELS})
+foreach(suffix metal scalar.ll widened.ll s remarks)
+  file(GLOB found "${CACHE}/dump/axpy.*.${suffix}")
+  if(NOT found)
+    message("no .${suffix} of axpy was dumped")
+    math(EXPR failures "${failures} + 1")
+  endif()
+endforeach()
 # What goes wrong, and what is said about it.
 expect(2 "name one with --kernel (axpy, reverse_f32, reverse_f16)" -- run "${file}" --out "y=f32[4]" --grid 4 ${unshifted})
 expect(1 "has no kernel 'nothing'" -- run "${file}" --kernel nothing --out "y=f32[4]" --grid 4 ${unshifted})
