@@ -248,6 +248,23 @@ void drop_initialisers(llvm::Module& module) {
   }
 }
 
+// Nothing writes to constant memory while a kernel runs: its loads move past stores, out of loops.
+void mark_constant_loads(llvm::Function& entry) {
+  llvm::MDNode* nothing = llvm::MDNode::get(entry.getContext(), {});
+  for (llvm::Instruction& instruction : llvm::instructions(entry)) {
+    auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+    if (load != nullptr && load->getPointerAddressSpace() == address_space::constant) {
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, nothing);
+    }
+  }
+}
+struct ConstantLoadsPass : llvm::PassInfoMixin<ConstantLoadsPass> {
+  static llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+    mark_constant_loads(function);
+    return llvm::PreservedAnalyses::all();
+  }
+};
+
 void run_passes(llvm::Module& module, llvm::Function& entry) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -293,6 +310,7 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
   };
   clean();
   passes.addPass(llvm::InferAddressSpacesPass(address_space::generic));
+  passes.addPass(ConstantLoadsPass());
   clean();
   {
     llvm::LoopPassManager rotation;
@@ -312,6 +330,7 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::InferAddressSpacesPass(address_space::generic));
+  passes.addPass(ConstantLoadsPass());
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::DSEPass());
@@ -345,15 +364,11 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
 // A path that C++ says is never taken ends the thread instead of running into what follows.
 void finish(llvm::Module& module, llvm::Function& entry) {
   llvm::LLVMContext& context = module.getContext();
-  llvm::MDNode* nothing = llvm::MDNode::get(context, {});
+  mark_constant_loads(entry);
   const llvm::DataLayout& layout = module.getDataLayout();
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(entry))) {
     if (llvm::isa<llvm::FPMathOperator>(instruction)) {
       instruction.copyFastMathFlags(llvm::FastMathFlags());
-    }
-    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-        load != nullptr && load->getPointerAddressSpace() == address_space::constant) {
-      load->setMetadata(llvm::LLVMContext::MD_invariant_load, nothing);
     }
     // Kernels cast pointers to float4* that are aligned for a float alone, as GPUs allow: no access
     // of a scalar counts on more.
