@@ -80,7 +80,7 @@ void Emitter::define(const Instruction& instruction, Value* held) {
 }
 
 llvm::Value* Emitter::mask() {
-  if (version_ == converged) return lanes_.all_ones();
+  if (version_ == converged) return predicate_ ? predicate_ : lanes_.all_ones();
   return current_mask_;
 }
 
@@ -184,9 +184,10 @@ llvm::Value* Emitter::extend_base(const llvm::CastInst& extension, const Value* 
     bool parts = value != extension.getOperand(0) && extension.hasNonNeg();
     return parts ? b_.CreateSExt(scalar_of(value), type) : plain_extension(scalar_of(value));
   }
-  bool converged_and_positive = version_ == converged && extension.hasNonNeg();
-  if (shapes.is_small(value) || shapes.guarded().contains(&extension) || converged_and_positive)
+  if (shapes.is_small(value) || shapes.guarded().contains(&extension))
     return plain_extension(scalar_of(value));
+  // Lanes that are on are not negative. Lane 0, if it is off, may be: the others lie above it.
+  if (version_ == converged && extension.hasNonNeg()) return b_.CreateSExt(scalar_of(value), type);
   auto* sum = cast<llvm::BinaryOperator>(value);
   Value* a = extend_base(extension, sum->getOperand(0));
   Value* c = extend_base(extension, sum->getOperand(1));

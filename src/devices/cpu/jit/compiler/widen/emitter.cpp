@@ -668,6 +668,74 @@ bool Emitter::decide_by_ends(const llvm::BranchInst& branch, Value*& all, Value*
   return true;
 }
 
+// Whether the instructions of a side can be written under a mask while lanes stay together.
+bool Emitter::may_predicate(const Block& side) const {
+  // Written twice, for all lanes and for some.
+  constexpr size_t most_instructions = 32;
+  if (side.size() > most_instructions) return false;
+  const Shapes& shapes = *shapes_[converged];
+  return llvm::all_of(side, [&](const Instruction& instruction) {
+    if (isa<llvm::PHINode>(instruction) || shapes.guarded().contains(&instruction)) return false;
+    if (auto* extension = dyn_cast<llvm::ZExtInst>(&instruction)) {
+      // See extend_base: the base may be of a lane that is off.
+      Shape s = shapes.of(extension);
+      for (int64_t lane = 0; s.has_base() && lane < simdgroup_width; ++lane) {
+        if (extension->hasNonNeg() && s.offset(lane) < 0) return false;
+      }
+    }
+    return !is_call_of(instruction, Intrinsic::threadgroup_barrier);
+  });
+}
+
+// `if (lane == 0) out[i] = sum;`: sides of one block each that come together at once. An empty side
+// is null.
+bool Emitter::find_sides(const llvm::BranchInst& branch, Sides& result) const {
+  Block* block = const_cast<Block*>(branch.getParent());
+  auto joined = [&](Block* next) {
+    return next->getSinglePredecessor() == block ? next->getSingleSuccessor() : nullptr;
+  };
+  Block *first = branch.getSuccessor(0), *second = branch.getSuccessor(1);
+  if (joined(first) == second) {
+    result = {first, nullptr, second};
+  } else if (joined(second) == first) {
+    result = {nullptr, second, first};
+  } else if (joined(first) && joined(first) == joined(second)) {
+    result = {first, second, joined(first)};
+  } else {
+    return false;
+  }
+  return first != second && (!result.taken || may_predicate(*result.taken)) &&
+         (!result.other || may_predicate(*result.other));
+}
+
+// Both sides one after the other, each in the lanes that go there, without leaving the converged
+// version.
+void Emitter::emit_predicated(Block* block, const Sides& sides, Value* lanes) {
+  Value* others = b_.CreateNot(lanes);
+  for (Block* side : linearisation_.order()) {
+    if (side != sides.taken && side != sides.other) continue;
+    predicate_ = side == sides.taken ? lanes : others;
+    for (Instruction& instruction : *side) {
+      if (!instruction.isTerminator()) emit_instruction(instruction);
+    }
+  }
+  predicate_ = nullptr;
+  std::vector<Assignment> assignments;
+  for (llvm::PHINode& phi : sides.join->phis()) {
+    const Value* taken = phi.getIncomingValueForBlock(sides.taken ? sides.taken : block);
+    const Value* other = phi.getIncomingValueForBlock(sides.other ? sides.other : block);
+    Value* value = nullptr;
+    if (shape(&phi).is_scalar()) {
+      value = scalar_of(isa<llvm::UndefValue>(taken) ? other : taken);
+    } else {
+      value = b_.CreateSelect(lanes, vector_of(taken), vector_of(other));
+    }
+    assignments.push_back({variable(&phi, version_), value});
+  }
+  perform(assignments);
+  b_.CreateBr(blocks_[converged][sides.join]);
+}
+
 void Emitter::emit_converged_end(llvm::BranchInst& branch) {
   Block* block = branch.getParent();
   if (!branch.isConditional()) return jump_converged(block, branch.getSuccessor(0));
@@ -693,7 +761,11 @@ void Emitter::emit_converged_end(llvm::BranchInst& branch) {
   }
   auto held = held_;
   auto vectors = vectors_;
-  if (parted) {
+  Sides sides;
+  if (parted && find_sides(branch, sides)) {
+    b_.SetInsertPoint(parted);
+    emit_predicated(block, sides, lanes);
+  } else if (parted) {
     b_.SetInsertPoint(parted);
     to_masked(live_out_[block]);
     b_.CreateStore(lanes, condition_of(block));

@@ -78,6 +78,14 @@ class Emitter {
   void emit_end(Block* block);
   bool decide_by_ends(const llvm::BranchInst& branch, Value*& all, Value*& none);
   void emit_converged_end(llvm::BranchInst& branch);
+  struct Sides {
+    Block* taken = nullptr;
+    Block* other = nullptr;
+    Block* join = nullptr;
+  };
+  bool may_predicate(const Block& side) const;
+  bool find_sides(const llvm::BranchInst& branch, Sides& result) const;
+  void emit_predicated(Block* block, const Sides& sides, Value* lanes);
   void emit_masked_end(llvm::BranchInst& branch);
   struct Assignment {
     llvm::AllocaInst* variable;
@@ -116,9 +124,9 @@ class Emitter {
   Value* emit_kernel_call(llvm::CallInst& call);
   Value* emit_position(uint64_t axis);
   Value* emit_matrix_product(llvm::CallInst& call);
-  // The mask of the block being written; all ones when converged.
+  // The mask of the block being written; all ones when converged, but for predicated sides.
   Value* mask();
-  bool all_on() const { return version_ == converged; }
+  bool all_on() const { return version_ == converged && !predicate_; }
   Value* mask_bits() { return lanes_.bits(mask()); }
 
   // emit_memory.cpp
@@ -195,6 +203,7 @@ class Emitter {
   llvm::DenseMap<const Value*, Value*> held_;
   llvm::DenseMap<const Value*, Value*> vectors_;
   Value* current_mask_ = nullptr;
+  Value* predicate_ = nullptr;  // the lanes of a side that emit_predicated writes
   struct Exchange {
     Value* old_value;
     Value* success;
