@@ -325,3 +325,62 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
 })",
                 {Buffer::floats(2048, 1), Buffer::zeros(4096)}, shapes);
 }
+
+// Small sides of a branch run under a mask while lanes stay together.
+TEST_CASE("widen: small sides of branches") {
+  check_widened(
+      R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              device const uint* n [[buffer(2)]], device float* z [[buffer(3)]],
+              device atomic_uint* counts [[buffer(4)]], device long* w [[buffer(5)]],
+              uint gid [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+  float a = x[gid];
+  uint u = n[gid];
+  float sum = simd_sum(a);
+  if (lane == 0) z[gid / 32] = sum;
+  // A side with loads and divisions, another without, and values that differ after them.
+  float v;
+  long q = gid;
+  if (u % 3 == 1) {
+    v = x[(gid * 7) % 1024] / (a + 3);
+    q = long(gid) * 1000000007 / long(u);
+  } else {
+    v = a * 2;
+  }
+  y[gid] = v;
+  w[gid] = q;
+  // Lane 0 is off, and its index is negative.
+  int down = int(gid * 2 - 11);
+  if (down >= 0) (y + 1024)[down] = v + 1;
+  int mirrored = 900 - int(gid);
+  if (mirrored >= 0) (y + 4096)[mirrored] = v - 1;
+  if (u & 4) atomic_fetch_add_explicit(&counts[u % 8], 1, memory_order_relaxed);
+  float some = 0;
+  if (u & 8) some = simd_sum(a) + simd_shuffle_xor(a, 3);
+  y[5120 + gid] = some;
+  // One side for nearly all lanes.
+  if (gid < 990) y[6144 + gid] = some * v;
+})",
+      {Buffer::floats(1024, 1), Buffer::zeros(4 * 8 * 1024), Buffer::integers(1024, 3, 40),
+       Buffer::zeros(4096), Buffer::zeros(64), Buffer::zeros(8192)},
+      rows);
+}
+
+// Neighbouring elements by indices that are sums of all kinds: addresses share what they can.
+TEST_CASE("widen: neighbours of an index") {
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              device const int* n [[buffer(2)]], uint gid [[thread_position_in_grid]]) {
+  float sum = 0;
+  for (int i = 0; i < 4; ++i) sum += x[gid * 4 + i] * float(i + 1);
+  int s = int(gid * 2) - 3;
+  if (s >= 0) sum += x[s + 3] - x[s + 1];
+  uint near_end = gid - 8;
+  sum += x[near_end + 9] * 3 + x[(near_end + 8) & 4095] + x[(near_end & ~3u) + 8 & 4095];
+  int j = n[gid];
+  sum += x[j + 5] + x[j + 6] * 2 + x[ulong(j) + 7];
+  y[gid] = sum;
+})",
+                {Buffer::floats(5000, 1), Buffer::zeros(4096), Buffer::integers(1024, 3, 4000)},
+                rows);
+}

@@ -149,6 +149,45 @@ void widen_indices(llvm::GetElementPtrInst& gep) {
   }
 }
 
+// `value` as another value plus a constant, where that holds for all 64 bits; else the value
+// itself.
+struct Offset {
+  Value* value;
+  int64_t constant = 0;
+};
+Offset split_offset(IRBuilder<>& b, Value* value) {
+  auto* cast = llvm::dyn_cast<llvm::CastInst>(value);
+  bool is_zext = llvm::isa<llvm::ZExtInst>(value), is_sext = llvm::isa<llvm::SExtInst>(value);
+  if (cast && !is_zext && !is_sext) return {value};
+  auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(cast ? cast->getOperand(0) : value);
+  auto* constant = sum ? llvm::dyn_cast<llvm::ConstantInt>(sum->getOperand(1)) : nullptr;
+  if (!constant || constant->getBitWidth() > 64) return {value};
+  bool is_or = sum->getOpcode() == llvm::Instruction::Or &&
+               llvm::cast<llvm::PossiblyDisjointInst>(sum)->isDisjoint();
+  if (!is_or && sum->getOpcode() != llvm::Instruction::Add) return {value};
+  Value* rest = sum->getOperand(0);
+  if (!cast) return {rest, constant->getSExtValue()};
+  if (is_zext && (is_or || sum->hasNoUnsignedWrap()))
+    return {b.CreateZExt(rest, value->getType()), static_cast<int64_t>(constant->getZExtValue())};
+  // An extension of what is not negative is the other one too.
+  if ((is_sext || cast->hasNonNeg()) && !is_or && sum->hasNoSignedWrap())
+    return {b.CreateSExt(rest, value->getType()), constant->getSExtValue()};
+  return {value};
+}
+
+// `p[i + 3]` as three elements beyond `p[i]`: neighbours share the rest of their addresses.
+void split_address(llvm::GetElementPtrInst& gep) {
+  if (gep.getNumIndices() != 1 || !gep.getOperand(1)->getType()->isIntegerTy(64)) return;
+  IRBuilder<> b(&gep);
+  Offset index = split_offset(b, gep.getOperand(1));
+  if (index.constant == 0) return;
+  llvm::Type* type = gep.getSourceElementType();
+  Value* start = b.CreateGEP(type, gep.getPointerOperand(), index.value);
+  gep.replaceAllUsesWith(
+      b.CreateGEP(type, start, b.getInt64(static_cast<uint64_t>(index.constant))));
+  gep.eraseFromParent();
+}
+
 void simplify_instructions(llvm::Function& function) {
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
     if (is_marker(instruction)) {
@@ -162,6 +201,7 @@ void simplify_instructions(llvm::Function& function) {
       shift_to_product(llvm::cast<llvm::BinaryOperator>(instruction));
     } else if (auto* gep = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction)) {
       widen_indices(*gep);
+      split_address(*gep);
     }
   }
 }
