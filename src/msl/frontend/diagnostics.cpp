@@ -26,6 +26,7 @@ std::string in_words_of_metal(std::string message) {
   replace_all(message, "__global_device ", "constant ");
   replace_all(message, "__global ", "device ");
   replace_all(message, "__local ", "threadgroup ");
+  replace_all(message, "__hf_double", "double");
   if (message.find("'half'") != std::string::npos &&
       message.find("'bfloat'") != std::string::npos &&
       message.find("cast from") != std::string::npos) {

@@ -62,3 +62,8 @@ inline void use_all() {
 }
 
 }  // namespace __hf
+
+// MSL has no double; the headers before this line do.
+typedef double __hf_double
+    __attribute__((unavailable("the Metal Shading Language has no double, use float")));
+#define double __hf_double

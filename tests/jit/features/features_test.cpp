@@ -1,0 +1,216 @@
+// Runs the table of features (feature.h), and compares the list in docs/metal.md with it.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <set>
+
+#include "devices/cpu/jit/compiler/service.h"
+#include "jit/features/feature.h"
+
+using namespace holdfast;
+using namespace holdfast::jit;
+using namespace holdfast::jit::testing;
+
+namespace {
+
+msl::GeneratedKernel generate(const Feature& feature) {
+  msl::Signature signature;
+  signature.name = feature.name;
+  signature.body = feature.body;
+  signature.header = feature.header;
+  signature.atomic_outputs = feature.atomic_outputs;
+  signature.math = feature.math;
+  std::vector<msl::SignatureInput> inputs;
+  for (const Argument& input : feature.inputs) {
+    signature.input_names.push_back(input.name);
+    inputs.push_back({input.dtype, input.size(), input.shape.size()});
+  }
+  std::vector<Dtype> outputs;
+  for (const Argument& output : feature.outputs) {
+    signature.output_names.push_back(output.name);
+    outputs.push_back(output.dtype);
+  }
+  msl::check(signature);
+  return msl::generate(signature, inputs, outputs, feature.templates);
+}
+
+// The outputs after a run; inputs must be as they were.
+std::vector<Argument> run_feature(const Feature& feature, Lowering lowering, InstructionSet set) {
+  msl::GeneratedKernel generated = generate(feature);
+  CompileOptions options;
+  options.lowering = lowering;
+  options.instruction_set = set;
+  CompiledKernel compiled = service().compile(generated.source, options);
+  Ref<CpuPipeline> pipeline = CpuPipeline::load(feature.name, std::move(compiled));
+  std::vector<Argument> inputs = feature.inputs, outputs = feature.outputs;
+  std::vector<std::vector<int64_t>> strides;
+  std::vector<int32_t> ranks;
+  for (const Argument& input : inputs) {
+    std::vector<int64_t> of(input.shape.size(), 1);
+    for (size_t i = of.size(); i-- > 1;) of[i - 1] = of[i] * input.shape[i];
+    strides.push_back(of);
+    ranks.push_back(static_cast<int32_t>(input.shape.size()));
+  }
+  std::vector<void*> buffers;
+  for (const msl::KernelArgument& argument : pipeline->interface().arguments) {
+    const msl::SignatureSlot& slot = generated.slots.at(argument.slot);
+    using Kind = msl::SignatureSlot::Kind;
+    switch (slot.kind) {
+      case Kind::input:
+        buffers.push_back(inputs[slot.index].bytes.data());
+        break;
+      case Kind::shape:
+        buffers.push_back(inputs[slot.index].shape.data());
+        break;
+      case Kind::strides:
+        buffers.push_back(strides[slot.index].data());
+        break;
+      case Kind::ndim:
+        buffers.push_back(&ranks[slot.index]);
+        break;
+      case Kind::output:
+        buffers.push_back(outputs[slot.index].bytes.data());
+        break;
+    }
+  }
+  run(*pipeline, buffers, feature.grid, feature.threadgroup);
+  return outputs;
+}
+
+// How far two floats are from each other, counted in floats between them.
+double distance(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : INFINITY;
+  auto order = [](float x) {
+    int64_t bits = std::bit_cast<int32_t>(x);
+    return bits >= 0 ? bits : int64_t{std::numeric_limits<int32_t>::min()} - bits;
+  };
+  return std::abs(static_cast<double>(order(a) - order(b)));
+}
+
+bool are_same_bits(const std::vector<Argument>& a, const std::vector<Argument>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].bytes != b[i].bytes) return false;
+  }
+  return true;
+}
+
+// Each element of `got` that is too far from `expected`; the first few by number.
+std::string differences(const Feature& feature, const std::vector<Argument>& got,
+                        const std::vector<Argument>& expected) {
+  std::string text;
+  int shown = 0;
+  for (size_t o = 0; o < got.size(); ++o) {
+    const size_t bytes = size_of(got[o].dtype);
+    for (size_t i = 0; i < got[o].size(); ++i) {
+      const char* g = got[o].bytes.data() + i * bytes;
+      const char* e = expected[o].bytes.data() + i * bytes;
+      if (std::memcmp(g, e, bytes) == 0) continue;
+      std::string what;
+      if (got[o].dtype == float32) {
+        float a, b;
+        std::memcpy(&a, g, 4);
+        std::memcpy(&b, e, 4);
+        if (distance(a, b) <= feature.ulp) continue;
+        what = std::to_string(a) + ", not " + std::to_string(b);
+      } else {
+        uint64_t a = 0, b = 0;
+        std::memcpy(&a, g, bytes);
+        std::memcpy(&b, e, bytes);
+        what = std::to_string(a) + ", not " + std::to_string(b);
+      }
+      if (++shown <= 5) text += got[o].name + "[" + std::to_string(i) + "] is " + what + "; ";
+    }
+  }
+  return shown == 0 ? "" : text + std::to_string(shown) + " in all";
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// A name in a cell of a table.
+std::string cell(std::string text) {
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.insert(at, "\\");
+  return text;
+}
+
+std::string markdown() {
+  std::string text =
+      "# The Metal Shading Language in Holdfast\n\n"
+      "What kernels for `fast::metal_kernel` and `.metal` files may use. Every row is a test: a "
+      "kernel that is compiled, run as vector\n"
+      "code and on the reference lowering (the same bits), and compared with plain C++. This page "
+      "is made from the table of those\n"
+      "tests (`tests/jit/features`), and a test compares the two.\n";
+  for (const Section& section : all_features()) {
+    text += "\n## " + std::string(section.title) + "\n\n";
+    for (const Feature& feature : section.features) text += "- " + cell(feature.name) + "\n";
+  }
+  text += "\n## What is not there\n\n| not there | the error says |\n|---|---|\n";
+  for (const Refusal& refusal : refusals())
+    text += "| " + cell(refusal.name) + " | " + cell(refusal.message) + " |\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("features: every row, widened, on the reference lowering and in plain C++") {
+  const char* only = std::getenv("HOLDFAST_TEST_FEATURE");  // a part of a name
+  std::vector<InstructionSet> sets = instruction_sets();
+  size_t row = 0;
+  for (const Section& section : all_features()) {
+    for (const Feature& feature : section.features) {
+      ++row;
+      if (only && std::string(feature.name).find(only) == std::string::npos) continue;
+      CAPTURE(std::string(section.title));
+      CAPTURE(std::string(feature.name));
+      std::vector<Argument> expected = feature.outputs;
+      Arrays arrays(feature.inputs, expected);
+      feature.expected(arrays);
+      try {
+        std::vector<Argument> reference = run_feature(feature, Lowering::reference, sets.back());
+        CHECK(differences(feature, reference, expected) == "");
+        // The widest instruction set, and one of the others in turn.
+        for (InstructionSet set : std::set{sets.back(), sets[row % sets.size()]}) {
+          CAPTURE(std::string(instruction_set_name(set)));
+          std::vector<Argument> widened = run_feature(feature, Lowering::widened, set);
+          CHECK(differences(feature, widened, expected) == "");
+          CHECK(are_same_bits(widened, reference));
+        }
+      } catch (const std::exception& error) {
+        FAIL_CHECK(std::string(error.what()));
+      }
+    }
+  }
+}
+
+TEST_CASE("features: what is not there is refused by name") {
+  for (const Refusal& refusal : refusals()) {
+    CAPTURE(std::string(refusal.name));
+    Feature feature{"refused", refusal.body, {floats("x")}, {zeros("y", float32)}, {}};
+    feature.header = refusal.header;
+    std::string message = "it compiled";
+    try {
+      run_feature(feature, Lowering::automatic, host_instruction_set());
+    } catch (const CompileError& error) {
+      message = error.what();
+    }
+    CHECK(message.starts_with("[refused] "));
+    CHECK_MESSAGE(message.find(refusal.message) != std::string::npos, message);
+  }
+}
+
+TEST_CASE("features: the list in docs/metal.md is this table") {
+  const std::string path = HOLDFAST_SOURCE_DIRECTORY "/docs/metal.md";
+  if (std::getenv("HOLDFAST_UPDATE_DOCS")) std::ofstream(path, std::ios::binary) << markdown();
+  CHECK_MESSAGE(read_text(path) == markdown(),
+                "HOLDFAST_UPDATE_DOCS=1 test-jit --test-case='*docs/metal.md*' writes it");
+}
