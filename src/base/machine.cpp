@@ -73,4 +73,21 @@ size_t memory_bytes() {
   return bytes;
 }
 
+bool supports(InstructionSet set) {
+  if (set == InstructionSet::baseline) return true;
+#if defined(__x86_64__)
+  // The features of x86-64-v3 and x86-64-v4, which a compiler may use for these sets.
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+              __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+              __builtin_cpu_supports("movbe") && __builtin_cpu_supports("popcnt");
+  if (set == InstructionSet::avx2) return avx2;
+  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
 }  // namespace holdfast::machine

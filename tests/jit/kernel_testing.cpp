@@ -43,7 +43,7 @@ std::vector<InstructionSet> instruction_sets() {
   std::vector<InstructionSet> sets;
   for (InstructionSet set :
        {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
-    if (host_supports(set)) sets.push_back(set);
+    if (machine::supports(set)) sets.push_back(set);
   }
   return sets;
 }

@@ -42,7 +42,7 @@ bool KernelOptions::take(Arguments arguments, size_t& i) {
     for (auto set :
          {jit::InstructionSet::baseline, jit::InstructionSet::avx2, jit::InstructionSet::avx512}) {
       if (value != jit::instruction_set_name(set)) continue;
-      if (!jit::host_supports(set)) throw UsageError("this processor does not run " + value);
+      if (!machine::supports(set)) throw UsageError("this processor does not run " + value);
       compile.instruction_set = set;
       found = true;
     }

@@ -9,19 +9,10 @@ namespace holdfast::cpu {
 namespace {
 
 bool is_available(InstructionSet set) {
-  if (set == InstructionSet::baseline) return true;
-#if defined(__x86_64__) && !defined(HOLDFAST_SIMD_ONLY_BASELINE)
-  // The features of x86-64-v3 and x86-64-v4 that the compiler may use in those builds.
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-              __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
-              __builtin_cpu_supports("movbe");
-  if (set == InstructionSet::avx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+#if defined(HOLDFAST_SIMD_ONLY_BASELINE)
+  return set == InstructionSet::baseline;
 #else
-  return false;
+  return machine::supports(set);
 #endif
 }
 
@@ -44,18 +35,6 @@ std::vector<InstructionSet> available_instruction_sets() {
 }
 
 InstructionSet instruction_set() { return current().load(std::memory_order_relaxed); }
-
-const char* instruction_set_name(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::baseline:
-      return "baseline";
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::avx512:
-      break;
-  }
-  return "avx512";
-}
 
 bool has_bfloat16_dot() {
 #if defined(__x86_64__)

@@ -4,17 +4,17 @@
 // the best one that the processor supports is chosen at the first use.
 #pragma once
 
-#include <cstdint>
 #include <vector>
+
+#include "base/machine.h"
 
 namespace holdfast::cpu {
 
-enum class InstructionSet : uint8_t { baseline, avx2, avx512 };
+using machine::instruction_set_name;
+using machine::InstructionSet;
 
 // The one in use: the best that is both built in and supported by this processor, unless forced.
 InstructionSet instruction_set();
-
-const char* instruction_set_name(InstructionSet set);
 
 // Those that are built in and run on this processor, from plain to wide; baseline is always one.
 std::vector<InstructionSet> available_instruction_sets();

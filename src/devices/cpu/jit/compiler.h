@@ -9,13 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "base/machine.h"
 #include "devices/cpu/jit/kernel_abi.h"
 #include "msl/kernel_source.h"
 
 namespace holdfast::jit {
 
 enum class Lowering : uint8_t { automatic, widened, reference };
-enum class InstructionSet : uint8_t { baseline, avx2, avx512 };
+using machine::instruction_set_name;
+using machine::InstructionSet;
 
 struct CompileOptions {
   Lowering lowering =

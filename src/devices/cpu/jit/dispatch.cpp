@@ -174,41 +174,12 @@ class GroupLoop {
 
 }  // namespace
 
-bool host_supports(InstructionSet set) {
-  if (set == InstructionSet::baseline) return true;
-#if defined(__x86_64__)
-  // Those of x86-64-v3 and x86-64-v4, which code generation may use.
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-              __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
-              __builtin_cpu_supports("movbe") && __builtin_cpu_supports("popcnt");
-  if (set == InstructionSet::avx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
-
 InstructionSet host_instruction_set() {
   static const InstructionSet widest =
-      host_supports(InstructionSet::avx512) ? InstructionSet::avx512
-      : host_supports(InstructionSet::avx2) ? InstructionSet::avx2
-                                            : InstructionSet::baseline;
+      machine::supports(InstructionSet::avx512) ? InstructionSet::avx512
+      : machine::supports(InstructionSet::avx2) ? InstructionSet::avx2
+                                                : InstructionSet::baseline;
   return widest;
-}
-
-const char* instruction_set_name(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::baseline:
-      return "baseline";
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::avx512:
-      break;
-  }
-  return "avx512";
 }
 
 CpuPipeline::CpuPipeline() = default;

@@ -21,8 +21,6 @@ inline constexpr uint32_t max_grid = uint32_t{1} << 31;  // threads along one ax
 
 // The widest instruction set that this processor runs; what CompileOptions wants.
 InstructionSet host_instruction_set();
-bool host_supports(InstructionSet set);
-const char* instruction_set_name(InstructionSet set);
 
 // A kernel that is loaded and can run. Never changes after `load`: any number of threads and
 // command lists may use it at once. Command lists own the pipelines that they dispatch

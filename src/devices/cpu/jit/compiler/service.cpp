@@ -53,18 +53,6 @@ Machines& machines() {
   return *instance;
 }
 
-const char* suffix_of(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::baseline:
-      return "baseline";
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::avx512:
-      break;
-  }
-  return "avx512";
-}
-
 // The one function of a scalar module.
 llvm::Function& kernel_of(llvm::Module& module) {
   llvm::Function* found = nullptr;
@@ -252,7 +240,7 @@ class Service final : public Compiler {
     std::snprintf(identity, sizeof(identity), "%08zx",
                   std::hash<std::string>()(source.text) & 0xffffffff);
     Dump dump(options.dump_directory, source.kernel,
-              std::string(identity) + "." + suffix_of(options.instruction_set));
+              std::string(identity) + "." + instruction_set_name(options.instruction_set));
     dump.text("metal", source.text);
     llvm::LLVMContext context;
     msl::KernelInterface interface;
@@ -266,7 +254,7 @@ class Service final : public Compiler {
 CompiledKernel compile_scalar_ir(std::unique_ptr<llvm::Module> module,
                                  const msl::KernelInterface& interface,
                                  const CompileOptions& options, const std::string& name) {
-  Dump dump(options.dump_directory, name, suffix_of(options.instruction_set));
+  Dump dump(options.dump_directory, name, instruction_set_name(options.instruction_set));
   return Job(interface, options, name, dump).run(std::move(module));
 }
 
