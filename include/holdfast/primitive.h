@@ -33,15 +33,32 @@ class Primitive {
   // kernel. When it throws, the node can be evaluated again. Several nodes may share a primitive.
   virtual void prepare() {}
 
-  virtual std::vector<array> jvp(const std::vector<array>& primals,
-                                 const std::vector<array>& tangents,
-                                 const std::vector<int>& argnums);
+  // --- rules for transforms ---
+  //
+  // `argnums` says which inputs a rule is asked about. An op needs vjp or decomposed to be
+  // differentiated; all other rules are there for speed: transforms do without.
+
+  // For each of `argnums`, the cotangent of that input: linear in `cotangents`, built of ops that
+  // can be differentiated themselves, of the input's shape and dtype. Inputs and outputs that are
+  // not of a floating or complex dtype are never asked about.
   virtual std::vector<array> vjp(const std::vector<array>& primals,
                                  const std::vector<array>& cotangents,
                                  const std::vector<int>& argnums,
                                  const std::vector<array>& outputs);
+  // The tangents of the outputs, from one tangent for each of `argnums`. Nothing: no rule, and vjp
+  // is transposed.
+  virtual std::vector<array> jvp(const std::vector<array>& primals,
+                                 const std::vector<array>& tangents,
+                                 const std::vector<int>& argnums);
+  // The outputs for inputs that have one more axis each (-1: this one has not), and where the
+  // outputs have it. Nothing: no rule.
   virtual std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                                const std::vector<int>& axes);
+  // The same op for inputs that all have one more axis, in front; so have its outputs then. Null:
+  // there is no such op.
+  virtual std::shared_ptr<Primitive> with_leading_axis() { return nullptr; }
+  // The outputs, computed by other ops. Nothing: there is no such form.
+  virtual std::vector<array> decomposed(const std::vector<array>& inputs);
 
   virtual const char* name() const = 0;
   virtual bool is_equivalent(const Primitive&) const { return false; }
@@ -53,6 +70,8 @@ class Primitive {
     int16_t elementwise = -1;
     // Sets metadata only and encodes no command.
     bool is_view = false;
+    // More leading axes of an input broadcast with those of the others, and lead in the output.
+    bool broadcasts = false;
     // name() outlives the primitive (a string literal); other names are copied.
     bool name_is_literal = false;
   };

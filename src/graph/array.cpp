@@ -114,7 +114,7 @@ array::array(Shape shape, Dtype dtype, std::shared_ptr<Primitive> primitive,
   auto node = std::make_unique<Node>(std::move(shape), dtype);
   node->primitive = std::move(primitive);
   if (detail::in_tracing()) {
-    for (const array& input : inputs) node->tracer |= input.node_->tracer;
+    for (const array& input : inputs) node->tracer = std::max(node->tracer, input.node_->tracer);
   }
   node->inputs = std::move(inputs);
   node_ = node.release();
@@ -385,7 +385,9 @@ bool array::wait_for(std::chrono::nanoseconds timeout) {
 Event& array::event() const { return node_->event; }
 void array::attach_event(Event event) const { node_->event = event; }
 void array::detach_event() const { node_->event = Event(); }
-void array::set_tracer(bool is_tracer) { node_->tracer = is_tracer; }
+void array::set_tracer(bool is_tracer) {
+  node_->tracer = is_tracer ? static_cast<uint16_t>(std::max(1, detail::tracing_depth())) : 0;
+}
 bool array::is_tracer() const { return node_->tracer && detail::in_tracing(); }
 
 }  // namespace holdfast

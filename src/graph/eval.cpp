@@ -132,7 +132,10 @@ class Evaluator {
     try {
       if (!n.primitive) {
         throw std::invalid_argument(
-            "[eval] the array has neither data nor a primitive to compute it");
+            n.tracer > 0
+                ? "[eval] inside vmap or compile an array stands for many and cannot be evaluated; "
+                  "return it and evaluate the result"
+                : "[eval] the array has neither data nor a primitive to compute it");
       }
       joined = joins_group(node);
     } catch (...) {

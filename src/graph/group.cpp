@@ -120,7 +120,7 @@ void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_g
   // Who keeps a node keeps its inputs.
   bool keeps_inputs = keep_graph;
   if (detail::in_tracing()) {
-    for (const array& node : nodes_) keeps_inputs |= node.node()->tracer;
+    for (const array& node : nodes_) keeps_inputs |= node.node()->tracer > 0;
   }
   uint32_t donatable = keeps_inputs ? 0 : donatable_inputs(queue);
   Primitive& last = last_primitive();

@@ -44,7 +44,8 @@ struct Node : NodeCount {
   sync::SpinLock lock;
   Dtype dtype;
   array::Flags flags{};
-  bool tracer = false;
+  // The depth of the innermost trace that the node depends on (tracing_depth()), 0: none.
+  uint16_t tracer = 0;
   uint16_t position = 0;  // among the siblings
   uint8_t step = 0;       // in the fused group of the thread that claimed it
   size_t size = 0;

@@ -15,20 +15,22 @@ namespace {
 
 }  // namespace
 
-std::vector<array> Primitive::jvp(const std::vector<array>&, const std::vector<array>&,
-                                  const std::vector<int>&) {
-  missing(*this, "jvp");
-}
-
 std::vector<array> Primitive::vjp(const std::vector<array>&, const std::vector<array>&,
                                   const std::vector<int>&, const std::vector<array>&) {
   missing(*this, "vjp");
 }
 
+std::vector<array> Primitive::jvp(const std::vector<array>&, const std::vector<array>&,
+                                  const std::vector<int>&) {
+  return {};
+}
+
 std::pair<std::vector<array>, std::vector<int>> Primitive::vmap(const std::vector<array>&,
                                                                 const std::vector<int>&) {
-  missing(*this, "vmap");
+  return {};
 }
+
+std::vector<array> Primitive::decomposed(const std::vector<array>&) { return {}; }
 
 std::vector<Shape> Primitive::output_shapes(const std::vector<array>&) {
   missing(*this, "output_shapes");

@@ -8,7 +8,7 @@ thread_local int retaining = 0;
 
 }  // namespace
 
-bool in_tracing() { return tracing > 0; }
+int tracing_depth() { return tracing; }
 bool retain_graph() { return retaining > 0; }
 InTracing::InTracing() { ++tracing; }
 InTracing::~InTracing() { --tracing; }

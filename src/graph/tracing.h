@@ -3,7 +3,9 @@
 
 namespace holdfast::detail {
 
-bool in_tracing();
+// How many transforms of this thread are tracing, one inside the other.
+int tracing_depth();
+inline bool in_tracing() { return tracing_depth() > 0; }
 bool retain_graph();
 
 struct InTracing {

@@ -11,9 +11,12 @@ namespace holdfast {
 namespace {
 
 // Its input, broadcast to the output's shape, in memory of its own.
-class Full final : public Op {
+class Full final : public Single<Op> {
  public:
-  using Op::Op;
+  explicit Full(Stream stream) : Single(stream) { traits_.broadcasts = true; }
+  array pull_back(const array& input, const array& cotangent, const array&) override {
+    return sum_to_shape(cotangent, input.shape(), stream());
+  }
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   const char* name() const override { return "Full"; }

@@ -110,6 +110,7 @@ const ElementwiseRow& elementwise_row(ElementwiseOp op) { return rows[static_cas
 
 Elementwise::Elementwise(Stream stream, ElementwiseOp op) : FusableOp(stream) {
   traits_.elementwise = static_cast<int16_t>(op);
+  traits_.broadcasts = true;
 }
 
 void Elementwise::encode_group(Encoder& encoder, const FusedGroup& group) {
@@ -130,6 +131,7 @@ std::vector<Shape> Elementwise::output_shapes(const std::vector<array>& inputs) 
 
 AsType::AsType(Stream stream, Dtype dtype) : FusableOp(stream), dtype_(dtype) {
   traits_.elementwise = code;
+  traits_.broadcasts = true;
 }
 
 void AsType::encode_group(Encoder& encoder, const FusedGroup& group) {

@@ -17,6 +17,9 @@ class Elementwise final : public FusableOp {
   const char* name() const override;
   bool is_equivalent(const Primitive& other) const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
   cpu::ElementwiseOp op() const { return static_cast<cpu::ElementwiseOp>(traits_.elementwise); }
 };
 
@@ -31,6 +34,9 @@ class AsType final : public FusableOp {
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[0].shape()};
   }
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
   Dtype dtype() const { return dtype_; }
 
  private:
@@ -43,6 +49,7 @@ class DivMod final : public Op {
   using Op::Op;
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> decomposed(const std::vector<array>& inputs) override;
   const char* name() const override { return "DivMod"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };

@@ -43,6 +43,11 @@ class Gather final : public Op {
           }
         });
   }
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "Gather"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Gather*>(&other);
@@ -53,12 +58,53 @@ class Gather final : public Op {
   int axis_;
 };
 
+// Every taken slice is added to where it came from.
+std::vector<array> Gather::vjp(const std::vector<array>& primals,
+                               const std::vector<array>& cotangents, const std::vector<int>&,
+                               const std::vector<array>&) {
+  const array &a = primals[0], &indices = primals[1];
+  int count = static_cast<int>(indices.ndim());
+  array updates = cotangents[0];
+  for (int i = 0; i < count; ++i) updates = moveaxis(updates, axis_ + i, i, stream());
+  updates = expand_dims(updates, count + axis_, stream());
+  return {scatter_add(zeros_like(a, stream()), std::vector<array>{indices}, updates,
+                      std::vector<int>{axis_}, stream())};
+}
+
+std::pair<std::vector<array>, std::vector<int>> Gather::vmap(const std::vector<array>& inputs,
+                                                             const std::vector<int>& axes) {
+  Stream s = stream();
+  if (axes[1] < 0) {
+    return {{take(moveaxis(inputs[0], axes[0], 0, s), inputs[1], axis_ + 1, s)}, {0}};
+  }
+  array indices = moveaxis(inputs[1], axes[1], 0, s);
+  if (axes[0] < 0) return {{take(inputs[0], indices, axis_, s)}, {axis_}};
+  // Each call takes from its own array: the number of the call is an index, too.
+  array a = moveaxis(inputs[0], axes[0], 0, s);
+  Shape numbers(indices.ndim(), 1), sizes = a.shape();
+  numbers[0] = a.shape(0);
+  sizes[0] = sizes[static_cast<size_t>(axis_) + 1] = 1;
+  array calls = reshape(arange(0, a.shape(0), 1, s), numbers, s);
+  array taken = gather(a, {calls, indices}, {0, axis_ + 1}, sizes, s);
+  int count = static_cast<int>(indices.ndim());
+  taken = squeeze(taken, {count, count + axis_ + 1}, s);
+  // (call, indices..., axes before, axes behind): the indices go between those.
+  for (int i = 1; i < count; ++i) taken = moveaxis(taken, 1, count + axis_ - 1, s);
+  return {{taken}, {0}};
+}
+
 // out[i, j, k] = a[i, indices[i, j, k], k]
 class GatherAxis final : public Op {
  public:
   GatherAxis(Stream stream, int axis) : Op(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<GatherAxis>(stream(), axis_ + 1);
+  }
   const char* name() const override { return "GatherAxis"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const GatherAxis*>(&other);
@@ -132,6 +178,17 @@ void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
       }
     });
   });
+}
+
+std::vector<array> GatherAxis::vjp(const std::vector<array>& primals,
+                                   const std::vector<array>& cotangents, const std::vector<int>&,
+                                   const std::vector<array>&) {
+  const array& a = primals[0];
+  Shape shape = cotangents[0].shape();  // the array may have been broadcast along other axes
+  shape[static_cast<size_t>(axis_)] = a.shape(axis_);
+  array sums = scatter_add_axis(zeros(shape, a.dtype(), stream()), primals[1], cotangents[0], axis_,
+                                stream());
+  return {sum_to_shape(sums, a.shape(), stream())};
 }
 
 void check_indices(const char* op, const array& indices) {

@@ -9,9 +9,12 @@ namespace {
 
 class Matmul final : public Op {
  public:
-  using Op::Op;
+  explicit Matmul(Stream stream) : Op(stream) { traits_.broadcasts = true; }
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
   const char* name() const override { return "Matmul"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };
@@ -48,6 +51,22 @@ void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
       plan.run(task, left, right, target, scratch.get());
     }
   });
+}
+
+std::vector<array> Matmul::vjp(const std::vector<array>& primals,
+                               const std::vector<array>& cotangents,
+                               const std::vector<int>& argnums, const std::vector<array>&) {
+  auto adjoint = [&](const array& a) {
+    array turned = swapaxes(a, -1, -2, stream());
+    return a.dtype() == complex64 ? conjugate(turned, stream()) : turned;
+  };
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    array part = argnum == 0 ? matmul(cotangents[0], adjoint(primals[1]), stream())
+                             : matmul(adjoint(primals[0]), cotangents[0], stream());
+    result.push_back(sum_to_shape(part, primals[static_cast<size_t>(argnum)].shape(), stream()));
+  }
+  return result;
 }
 
 }  // namespace

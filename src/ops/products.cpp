@@ -66,6 +66,7 @@ class SegmentedMatmul final : public Op {
   using Op::Op;
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> decomposed(const std::vector<array>& inputs) override;
   const char* name() const override { return "SegmentedMM"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };
@@ -106,6 +107,19 @@ void SegmentedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                      }
                    }
                  });
+}
+
+// What lies outside a segment counts as zero.
+std::vector<array> SegmentedMatmul::decomposed(const std::vector<array>& inputs) {
+  const array &a = inputs[0], &segments = inputs[2];
+  Stream s = stream();
+  Shape limits(segments.shape().begin(), segments.shape().end() - 1);
+  limits.push_back(1);
+  limits.push_back(1);
+  auto limit = [&](int which) { return reshape(take(segments, which, -1, s), limits, s); };
+  array places = arange(0, static_cast<double>(a.shape(1)), uint32, s);
+  array inside = logical_and(greater_equal(places, limit(0), s), less(places, limit(1), s), s);
+  return {matmul(where(inside, a, array(0, a.dtype()), s), inputs[1], s)};
 }
 
 }  // namespace

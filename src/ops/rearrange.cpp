@@ -183,17 +183,23 @@ namespace {
 
 class Pad final : public Op {
  public:
-  Pad(Stream stream, Shape low) : Op(stream), low_(std::move(low)) {}
+  Pad(Stream stream, Shape low, Shape high)
+      : Op(stream), low_(std::move(low)), high_(std::move(high)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "Pad"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Pad*>(&other);
-    return same != nullptr && same->low_ == low_;
+    return same != nullptr && same->low_ == low_ && same->high_ == high_;
   }
 
  private:
-  Shape low_;
+  Shape low_, high_;
 };
 
 // Rows run along the last axis that grows, with everything behind it: each is a piece of the input
@@ -265,6 +271,35 @@ void Pad::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
                  });
 }
 
+std::vector<array> Pad::vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                            const std::vector<int>& argnums, const std::vector<array>&) {
+  const array &a = primals[0], &cotangent = cotangents[0];
+  Shape stop = low_;
+  for (size_t i = 0; i < stop.size(); ++i) stop[i] += a.shape()[i];
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    if (argnum == 0) {
+      result.push_back(slice(cotangent, low_, stop, stream()));
+    } else {
+      array border = a.size() == 0
+                         ? cotangent
+                         : slice_update(cotangent, array(0, a.dtype()), low_, stop, stream());
+      result.push_back(sum(border, false, stream()));
+    }
+  }
+  return result;
+}
+
+// One value for all; with a value for each, they are padded one after the other.
+std::pair<std::vector<array>, std::vector<int>> Pad::vmap(const std::vector<array>& inputs,
+                                                          const std::vector<int>& axes) {
+  if (axes[1] >= 0) return {};
+  array a = moveaxis(inputs[0], axes[0], 0, stream());
+  std::vector<int> places = one_further(all_axes(a));
+  places.pop_back();
+  return {{pad(a, places, low_, high_, inputs[1], "constant", stream())}, {0}};
+}
+
 // One axis made longer by elements of its own; `index(i)` says which stands at place i.
 template <typename Index>
 array extended(const array& a, int axis, int64_t low, int64_t high, Index index, StreamOrDevice s) {
@@ -311,7 +346,7 @@ array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_siz
     // The first element counts.
     array value = pad_value.size() == 1 ? reshape(pad_value, {}, s) : take(pad_value, 0, s);
     return make_node<Pad>(std::move(shape), a.dtype(), {a, astype(value, a.dtype(), s)}, s,
-                          std::move(low));
+                          std::move(low), std::move(high));
   }
   array result = a;
   for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {

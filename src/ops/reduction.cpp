@@ -23,12 +23,16 @@ constexpr ReduceRow reduce_rows[] = {{"sum", "Sum"},       {"prod", "Prod"},    
                                      {"argmin", "ArgMin"}, {"argmax", "ArgMax"}};
 const ReduceRow& row_of(ReduceOp op) { return reduce_rows[static_cast<size_t>(op)]; }
 
-class Reduce final : public Op {
+class Reduce final : public Single<Op> {
  public:
   Reduce(Stream stream, ReduceOp op, std::vector<int> axes)
-      : Op(stream), op_(op), axes_(std::move(axes)) {}
+      : Single(stream), op_(op), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  array pull_back(const array& input, const array& cotangent, const array& output) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Reduce>(stream(), op_, one_further(axes_));
+  }
   const char* name() const override { return row_of(op_).primitive; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Reduce*>(&other);
@@ -62,6 +66,43 @@ void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
     encoder.native(name(), plan.tasks(stage), amount, [=](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) plan.run(stage, task, source, target, work);
     });
+  }
+}
+
+Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims);
+
+// The product of all other elements: of those before times of those behind, along the axes as one.
+array product_of_others(const array& a, const std::vector<int>& axes, Stream s) {
+  std::vector<int> order, inverse(a.ndim());
+  for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
+  }
+  int kept = static_cast<int>(order.size());
+  order.insert(order.end(), axes.begin(), axes.end());
+  for (size_t i = 0; i < order.size(); ++i) {
+    inverse[static_cast<size_t>(order[i])] = static_cast<int>(i);
+  }
+  array ordered = transpose(a, order, s);
+  array flat = flatten(ordered, kept, -1, s);
+  array product = multiply(cumprod(flat, kept, false, false, std::nullopt, s),
+                           cumprod(flat, kept, true, false, std::nullopt, s), s);
+  return transpose(reshape(product, ordered.shape(), s), inverse, s);
+}
+
+array Reduce::pull_back(const array& input, const array& cotangent, const array& output) {
+  Stream s = stream();
+  Shape kept = reduced_shape(input, axes_, true);
+  array repeated = broadcast_to(reshape(cotangent, kept, s), input.shape(), s);
+  switch (op_) {
+    case ReduceOp::sum:
+      return repeated;
+    case ReduceOp::prod:
+      return scaled_cotangent(repeated, product_of_others(input, axes_, s), s);
+    default: {
+      // min and max: those that are equal to it share.
+      array is_it = astype(equal(input, reshape(output, kept, s), s), input.dtype(), s);
+      return multiply(repeated, divide(is_it, sum(is_it, axes_, true, s), s), s);
+    }
   }
 }
 
@@ -247,9 +288,9 @@ array count_nonzero(const array& a, int axis, bool keepdims, StreamOrDevice s) {
 
 namespace {
 
-class Softmax final : public Op {
+class Softmax final : public Single<Op> {
  public:
-  Softmax(Stream stream, std::vector<int> axes) : Op(stream), axes_(std::move(axes)) {}
+  Softmax(Stream stream, std::vector<int> axes) : Single(stream), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
     const array& in = inputs[0];
@@ -266,6 +307,14 @@ class Softmax final : public Op {
                    [=, plan = std::move(plan)](int64_t begin, int64_t end) {
                      for (int64_t task = begin; task < end; ++task) plan.run(task, source, target);
                    });
+  }
+  array pull_back(const array&, const array& cotangent, const array& output) override {
+    array weighted = multiply(cotangent, output, stream());
+    return subtract(weighted, multiply(output, sum(weighted, axes_, true, stream()), stream()),
+                    stream());
+  }
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Softmax>(stream(), one_further(axes_));
   }
   const char* name() const override { return "Softmax"; }
   bool is_equivalent(const Primitive& other) const override {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "ops/recurrence.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -23,12 +24,17 @@ constexpr ScanRow scan_rows[] = {{"cumsum", "CumSum"},
                                  {"logcumsumexp", "LogCumSumExp"}};
 const ScanRow& row_of(ScanOp op) { return scan_rows[static_cast<size_t>(op)]; }
 
-class Scan final : public Op {
+class Scan final : public Single<Op> {
  public:
   Scan(Stream stream, ScanOp op, int axis, bool reverse, bool inclusive)
-      : Op(stream), op_(op), axis_(axis), reverse_(reverse), inclusive_(inclusive) {}
+      : Single(stream), op_(op), axis_(axis), reverse_(reverse), inclusive_(inclusive) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  array pull_back(const array& input, const array& cotangent, const array& output) override;
+  std::vector<array> decomposed(const std::vector<array>& inputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Scan>(stream(), op_, axis_ + 1, reverse_, inclusive_);
+  }
   const char* name() const override { return row_of(op_).primitive; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Scan*>(&other);
@@ -78,6 +84,66 @@ void Scan::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
 array scan(ScanOp op, const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {
   int at = checked_axis(row_of(op).function, axis, a.ndim());
   return make_node<Scan>(a.shape(), a.dtype(), {a}, s, op, at, reverse, inclusive);
+}
+
+// All but the first elements along an axis, or all but the last.
+array without(const array& a, int axis, bool first, StreamOrDevice s) {
+  size_t at = static_cast<size_t>(axis);
+  Shape start(a.ndim(), 0), stop = a.shape();
+  first ? ++start[at] : --stop[at];
+  return slice(a, start, stop, s);
+}
+
+// A scan without the element itself is the scan of what comes before it, behind the value for
+// nothing. Sums have a rule for that case.
+std::vector<array> Scan::decomposed(const std::vector<array>& inputs) {
+  const array& a = inputs[0];
+  if (inclusive_ || op_ == ScanOp::sum || a.size() == 0) return {};
+  Stream s = stream();
+  Shape shape = a.shape();
+  shape[static_cast<size_t>(axis_)] = 1;
+  array nothing = scan(op_, zeros(shape, a.dtype(), s), axis_, reverse_, false, s);
+  array rest = scan(op_, without(a, axis_, reverse_, s), axis_, reverse_, true, s);
+  return {reverse_ ? concatenate({rest, nothing}, axis_, s)
+                   : concatenate({nothing, rest}, axis_, s)};
+}
+
+array Scan::pull_back(const array& input, const array& cotangent, const array& output) {
+  Stream s = stream();
+  if (input.size() == 0) return zeros_like(input, s);
+  if (op_ == ScanOp::sum) return scan(op_, cotangent, axis_, !reverse_, inclusive_, s);
+  if (op_ == ScanOp::min || op_ == ScanOp::max) {
+    // Each element of the result comes from the last place so far where the input was equal to it.
+    int size = input.shape(axis_);
+    Shape shape(input.ndim(), 1);
+    shape[static_cast<size_t>(axis_)] = size;
+    array places = reshape(arange(0, size, 1, s), shape, s);
+    array never(reverse_ ? size - 1 : 0);
+    array taken = where(equal(input, output, s), places, never, s);
+    array origin =
+        reverse_ ? cummin(taken, axis_, true, true, s) : cummax(taken, axis_, false, true, s);
+    return scatter_add_axis(zeros_like(input, s), origin, cotangent, axis_, s);
+  }
+  // What an element adds to the results from its own place on shrinks or grows from one to the
+  // next by a factor: a recurrence from the end.
+  auto neighbours = [&](const array& a, bool later) {
+    return without(a, axis_, later != reverse_, s);
+  };
+  auto aligned = [&](const array& later) {
+    Shape shape = input.shape();
+    shape[static_cast<size_t>(axis_)] = 1;
+    array last = zeros(shape, input.dtype(), s);
+    return reverse_ ? concatenate({last, later}, axis_, s) : concatenate({later, last}, axis_, s);
+  };
+  if (op_ == ScanOp::prod) {
+    array factors = aligned(neighbours(input, true));
+    array reach = linear_recurrence(conjugate(factors, s), cotangent, axis_, !reverse_, s);
+    return scaled_cotangent(reach, scan(op_, input, axis_, reverse_, false, s), s);
+  }
+  // exp(output) grows: written so that no exponent is positive.
+  array decline = exp(subtract(neighbours(output, false), neighbours(output, true), s), s);
+  array reach = linear_recurrence(aligned(conjugate(decline, s)), cotangent, axis_, !reverse_, s);
+  return scaled_cotangent(reach, exp(subtract(input, output, s), s), s);
 }
 
 }  // namespace

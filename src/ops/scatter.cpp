@@ -3,14 +3,11 @@
 #include <numeric>
 
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/indexed_slices.h"
-#include "ops/support.h"
+#include "ops/scatter.h"
 
 namespace holdfast {
 
 namespace {
-
-using cpu::UpdateMode;
 
 const char* function_of(UpdateMode mode) {
   constexpr const char* names[] = {"scatter", "scatter_add", "scatter_prod", "scatter_max",
@@ -44,24 +41,9 @@ std::runtime_error index_error(const char* op, const cpu::IndexStatus& status, c
                                  shape));
 }
 
+}  // namespace
+
 // --- gather ---
-
-class GatherGeneral final : public Op {
- public:
-  GatherGeneral(Stream stream, std::vector<int> axes, Shape slice_sizes)
-      : Op(stream), axes_(std::move(axes)), slice_sizes_(std::move(slice_sizes)) {}
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
-  const char* name() const override { return "Gather"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const GatherGeneral*>(&other);
-    return same != nullptr && same->axes_ == axes_ && same->slice_sizes_ == slice_sizes_;
-  }
-
- private:
-  std::vector<int> axes_;
-  Shape slice_sizes_;
-};
 
 void GatherGeneral::encode(Encoder& encoder, const std::vector<array>& inputs,
                            std::vector<array>& outputs) {
@@ -94,23 +76,6 @@ void GatherGeneral::encode(Encoder& encoder, const std::vector<array>& inputs,
 }
 
 // --- scatter ---
-
-class Scatter final : public Op {
- public:
-  Scatter(Stream stream, UpdateMode mode, std::vector<int> axes)
-      : Op(stream), mode_(mode), axes_(std::move(axes)) {}
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
-  const char* name() const override { return "Scatter"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Scatter*>(&other);
-    return same != nullptr && same->mode_ == mode_ && same->axes_ == axes_;
-  }
-
- private:
-  UpdateMode mode_;
-  std::vector<int> axes_;
-};
 
 // inputs: the array, the updates, the indices.
 void Scatter::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -148,6 +113,8 @@ void Scatter::encode(Encoder& encoder, const std::vector<array>& inputs,
                    }
                  });
 }
+
+namespace {
 
 // The index arrays of one dtype, and the shape they broadcast to.
 Shape checked_indices(const char* op, const array& a, std::vector<array>& indices,
@@ -243,23 +210,6 @@ HOLDFAST_SCATTER(scatter_min, minimum)
 
 namespace {
 
-// out[i, indices[i, j, k], k] is combined with values[i, j, k], in the order of j.
-class ScatterAxis final : public Op {
- public:
-  ScatterAxis(Stream stream, UpdateMode mode, int axis) : Op(stream), mode_(mode), axis_(axis) {}
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
-  const char* name() const override { return "ScatterAxis"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const ScatterAxis*>(&other);
-    return same != nullptr && same->mode_ == mode_ && same->axis_ == axis_;
-  }
-
- private:
-  UpdateMode mode_;
-  int axis_;
-};
-
 const char* axis_function_of(UpdateMode mode) {
   return mode == UpdateMode::replace ? "put_along_axis" : "scatter_add_axis";
 }
@@ -294,6 +244,8 @@ struct ScatterAxisPlan {
     }
   }
 };
+
+}  // namespace
 
 // inputs: the array, the indices, the values; the last two of one shape.
 void ScatterAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -350,6 +302,8 @@ void ScatterAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
     });
   });
 }
+
+namespace {
 
 array scatter_along(UpdateMode mode, const array& a, const array& indices, const array& values,
                     int axis, StreamOrDevice s) {

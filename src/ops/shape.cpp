@@ -256,7 +256,7 @@ array as_strided(array a, Shape shape, Strides strides, size_t offset, StreamOrD
   }
   array dense = contiguous(a, false, s);
   Dtype dtype = a.dtype();
-  return make_node<AsStrided>(std::move(shape), dtype, inputs_of(std::move(dense)), s,
+  return make_node<AsStrided>(shape, dtype, inputs_of(std::move(dense)), s, shape,
                               std::move(strides), offset);
 }
 
@@ -275,8 +275,8 @@ std::vector<array> depends(const std::vector<array>& inputs,
     shapes.push_back(a.shape());
     dtypes.push_back(a.dtype());
   }
-  return array::make_arrays(std::move(shapes), dtypes, std::make_shared<Depends>(to_stream({})),
-                            all_inputs);
+  return array::make_arrays(std::move(shapes), dtypes,
+                            std::make_shared<Depends>(to_stream({}), inputs.size()), all_inputs);
 }
 
 array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype,

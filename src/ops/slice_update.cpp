@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/copy.h"
-#include "ops/support.h"
+#include "ops/views.h"
 
 namespace holdfast {
 
@@ -79,6 +79,14 @@ class SliceUpdate final : public Op {
       : Op(stream), mode_(mode), start_(std::move(start)), steps_(std::move(steps)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::vector<array> decomposed(const std::vector<array>& inputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<SliceUpdate>(stream(), mode_, with_front(0, start_),
+                                         with_front(1, steps_));
+  }
   const char* name() const override { return "SliceUpdate"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const SliceUpdate*>(&other);
@@ -87,6 +95,7 @@ class SliceUpdate final : public Op {
   }
 
  private:
+  array region_of(const array& a, const Shape& shape);
   UpdateMode mode_;
   Shape start_, steps_;  // normalised
 };
@@ -119,12 +128,50 @@ void SliceUpdate::encode(Encoder& encoder, const std::vector<array>& inputs,
                  });
 }
 
+// The slice that the update replaces.
+array SliceUpdate::region_of(const array& a, const Shape& shape) {
+  return make_node<Slice>(shape, a.dtype(), {a}, stream(), start_, steps_);
+}
+
+// The update, combined with what is there, replaces it.
+std::vector<array> SliceUpdate::decomposed(const std::vector<array>& inputs) {
+  const array &a = inputs[0], &update = inputs[1];
+  if (mode_ == UpdateMode::replace) return {};
+  array old = region_of(a, update.shape());
+  array combined = mode_ == UpdateMode::add        ? add(old, update, stream())
+                   : mode_ == UpdateMode::multiply ? multiply(old, update, stream())
+                   : mode_ == UpdateMode::maximum  ? maximum(old, update, stream())
+                                                   : minimum(old, update, stream());
+  return {make_node<SliceUpdate>(a.shape(), a.dtype(), {a, combined}, stream(), UpdateMode::replace,
+                                 start_, steps_)};
+}
+
+std::vector<array> SliceUpdate::vjp(const std::vector<array>& primals,
+                                    const std::vector<array>& cotangents,
+                                    const std::vector<int>& argnums, const std::vector<array>&) {
+  const array &a = primals[0], &update = primals[1];
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    result.push_back(argnum == 0
+                         ? make_node<SliceUpdate>(a.shape(), a.dtype(),
+                                                  {cotangents[0], zeros_like(update, stream())},
+                                                  stream(), mode_, start_, steps_)
+                         : region_of(cotangents[0], update.shape()));
+  }
+  return result;
+}
+
 // The start is known only when the op runs.
 class DynamicSliceUpdate final : public Op {
  public:
   DynamicSliceUpdate(Stream stream, std::vector<int> axes) : Op(stream), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "DynamicSliceUpdate"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const DynamicSliceUpdate*>(&other);
@@ -178,6 +225,30 @@ void DynamicSliceUpdate::encode(Encoder& encoder, const std::vector<array>& inpu
           plan.run(target + offset * item, source, begin * region_grain, last);
         }
       });
+}
+
+std::vector<array> DynamicSliceUpdate::vjp(const std::vector<array>& primals,
+                                           const std::vector<array>& cotangents,
+                                           const std::vector<int>& argnums,
+                                           const std::vector<array>&) {
+  const array &update = primals[1], &start = primals[2];
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    result.push_back(argnum == 0 ? slice_update(cotangents[0], zeros_like(update, stream()), start,
+                                                axes_, stream())
+                                 : slice(cotangents[0], start, axes_, update.shape(), stream()));
+  }
+  return result;
+}
+
+// One start for all is one update of all; more are as many updates.
+std::pair<std::vector<array>, std::vector<int>> DynamicSliceUpdate::vmap(
+    const std::vector<array>& inputs, const std::vector<int>& axes) {
+  if (axes[2] >= 0) return {};
+  int size = axes[0] >= 0 ? inputs[0].shape(axes[0]) : inputs[1].shape(axes[1]);
+  array a = with_mapped_axis(inputs[0], axes[0], size, stream());
+  array update = with_mapped_axis(inputs[1], axes[1], size, stream());
+  return {{slice_update(a, update, inputs[2], one_further(axes_), stream())}, {0}};
 }
 
 array update_slice(UpdateMode mode, const array& src, const array& update, Shape start, Shape stop,
@@ -280,6 +351,7 @@ class MaskedScatter final : public Op {
   using Op::Op;
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> decomposed(const std::vector<array>& inputs) override;
   const char* name() const override { return "MaskedScatter"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };
@@ -341,6 +413,17 @@ void MaskedScatter::encode(Encoder& encoder, const std::vector<array>& inputs,
                      }
                    });
   });
+}
+
+// Each element that the mask takes has a number: how many were taken before it.
+std::vector<array> MaskedScatter::decomposed(const std::vector<array>& inputs) {
+  const array &a = inputs[0], &mask = inputs[1], &source = inputs[2];
+  Stream s = stream();
+  if (source.size() == 0) return {copy(a, s)};
+  array flags = astype(flatten(mask, s), int32, s);
+  array numbers = reshape(cumsum(flags, 0, false, false, std::nullopt, s), a.shape(), s);
+  array places = where(mask, numbers, array(0), s);
+  return {where(mask, take(source, places, 0, s), a, s)};
 }
 
 }  // namespace

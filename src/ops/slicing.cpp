@@ -12,17 +12,24 @@ namespace {
 // Slices whose start is known only when the op runs; they are copied.
 class DynamicSlice final : public Op {
  public:
-  DynamicSlice(Stream stream, std::vector<int> axes) : Op(stream), axes_(std::move(axes)) {}
+  DynamicSlice(Stream stream, std::vector<int> axes, Shape sizes)
+      : Op(stream), axes_(std::move(axes)), sizes_(std::move(sizes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "DynamicSlice"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const DynamicSlice*>(&other);
-    return same != nullptr && same->axes_ == axes_;
+    return same != nullptr && same->axes_ == axes_ && same->sizes_ == sizes_;
   }
 
  private:
   std::vector<int> axes_;
+  Shape sizes_;
 };
 
 void DynamicSlice::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -80,11 +87,32 @@ void DynamicSlice::encode(Encoder& encoder, const std::vector<array>& inputs,
       });
 }
 
+std::vector<array> DynamicSlice::vjp(const std::vector<array>& primals,
+                                     const std::vector<array>& cotangents, const std::vector<int>&,
+                                     const std::vector<array>&) {
+  return {
+      slice_update(zeros_like(primals[0], stream()), cotangents[0], primals[1], axes_, stream())};
+}
+
+// One start for all is a slice of all; more are as many slices.
+std::pair<std::vector<array>, std::vector<int>> DynamicSlice::vmap(const std::vector<array>& inputs,
+                                                                   const std::vector<int>& axes) {
+  if (axes[1] >= 0) return {};
+  array a = moveaxis(inputs[0], axes[0], 0, stream());
+  return {{slice(a, inputs[1], one_further(axes_), with_front(a.shape(0), sizes_), stream())}, {0}};
+}
+
 class Concatenate final : public Op {
  public:
   Concatenate(Stream stream, int axis) : Op(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Concatenate>(stream(), axis_ + 1);
+  }
   const char* name() const override { return "Concatenate"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Concatenate*>(&other);
@@ -171,6 +199,18 @@ void Concatenate::encode(Encoder& encoder, const std::vector<array>& inputs,
       });
 }
 
+std::vector<array> Concatenate::vjp(const std::vector<array>& primals,
+                                    const std::vector<array>& cotangents,
+                                    const std::vector<int>& argnums, const std::vector<array>&) {
+  Shape places;
+  ShapeElem behind = 0;
+  for (const array& primal : primals) places.push_back(behind += primal.shape(axis_));
+  places.pop_back();
+  std::vector<array> parts = split(cotangents[0], places, axis_, stream()), result;
+  for (int argnum : argnums) result.push_back(parts[static_cast<size_t>(argnum)]);
+  return result;
+}
+
 }  // namespace
 
 // --- slice ---
@@ -224,7 +264,7 @@ array slice(const array& a, const array& start, std::vector<int> axes, Shape sli
           text("[slice] expected slice sizes within shape ", a.shape(), ", got ", slice_size));
     }
   }
-  return make_node<DynamicSlice>(std::move(slice_size), a.dtype(), {a, start}, s, std::move(axes));
+  return make_node<DynamicSlice>(slice_size, a.dtype(), {a, start}, s, std::move(axes), slice_size);
 }
 
 // --- split and join ---

@@ -13,11 +13,19 @@ namespace holdfast {
 namespace {
 
 // Along the last axis.
-class Sort final : public Op {
+class Sort final : public Single<Op> {
  public:
-  Sort(Stream stream, bool is_arg) : Op(stream), is_arg_(is_arg) {}
+  Sort(Stream stream, bool is_arg) : Single(stream), is_arg_(is_arg) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  array pull_back(const array& input, const array& cotangent, const array&) override {
+    if (input.size() == 0) return cotangent;
+    array places = argsort(input, -1, stream());
+    return put_along_axis(zeros_like(input, stream()), places, cotangent, -1, stream());
+  }
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Sort>(stream(), is_arg_);
+  }
   const char* name() const override { return is_arg_ ? "ArgSort" : "Sort"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Sort*>(&other);
@@ -69,6 +77,8 @@ class SearchSorted final : public Op {
   SearchSorted(Stream stream, bool right) : Op(stream), right_(right) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "SearchSorted"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const SearchSorted*>(&other);
@@ -107,6 +117,13 @@ void SearchSorted::encode(Encoder& encoder, const std::vector<array>& inputs,
                                         target + first);
                    }
                  });
+}
+
+// More values are more of the same; more sequences are searched one after the other.
+std::pair<std::vector<array>, std::vector<int>> SearchSorted::vmap(const std::vector<array>& inputs,
+                                                                   const std::vector<int>& axes) {
+  if (axes[0] >= 0) return {};
+  return {{searchsorted(inputs[0], inputs[1], right_ ? "right" : "left", stream())}, {axes[1]}};
 }
 
 // Sorts along `axis`: other axes than the last are moved there and back.

@@ -166,6 +166,25 @@ SliceRange normalized_range(int64_t start, int64_t stop, int64_t step, int64_t s
   return {static_cast<ShapeElem>(std::max<int64_t>(start, 0)), static_cast<ShapeElem>(count)};
 }
 
+array sum_to_shape(const array& a, const Shape& shape, StreamOrDevice s) {
+  if (a.shape() == shape) return a;
+  std::vector<int> axes;
+  size_t added = a.ndim() - shape.size();
+  for (size_t i = 0; i < a.ndim(); ++i) {
+    if (i < added || shape[i - added] != a.shape()[i]) axes.push_back(static_cast<int>(i));
+  }
+  return reshape(sum(a, axes, true, s), shape, s);
+}
+
+array scaled_cotangent(const array& cotangent, const array& factor, StreamOrDevice s) {
+  return multiply(cotangent, factor.dtype() == complex64 ? conjugate(factor, s) : factor, s);
+}
+
+array with_mapped_axis(const array& a, int axis, int size, StreamOrDevice s) {
+  if (axis >= 0) return moveaxis(a, axis, 0, s);
+  return broadcast_to(expand_dims(a, 0, s), with_front(size, a.shape()), s);
+}
+
 void encode_copy(Encoder& encoder, const char* op, const array& in, array& out) {
   encoder.allocate(out);
   if (out.size() == 0) return;

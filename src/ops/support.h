@@ -110,6 +110,37 @@ array make_node(Shape shape, Dtype dtype, std::vector<array> inputs, StreamOrDev
       std::move(inputs));
 }
 
+// --- for rules of derivatives and of vmap ---
+
+// A primitive with one input and one output, whose vjp is pull_back.
+template <class Base>
+class Single : public Base {
+ public:
+  using Base::Base;
+  virtual array pull_back(const array& input, const array& cotangent, const array& output) = 0;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>&, const std::vector<array>& outputs) final {
+    return {pull_back(primals[0], cotangents[0], outputs[0])};
+  }
+};
+
+// The sum over what was repeated when an array of `shape` was broadcast to a's shape.
+array sum_to_shape(const array& a, const Shape& shape, StreamOrDevice s);
+// a * conjugate(factor): the cotangent of x where out = factor * x.
+array scaled_cotangent(const array& cotangent, const array& factor, StreamOrDevice s);
+// `a` with the mapped axis in front, which is at `axis` now; -1: it has none, and is repeated.
+array with_mapped_axis(const array& a, int axis, int size, StreamOrDevice s);
+// Each axis one further back.
+inline std::vector<int> one_further(std::vector<int> axes) {
+  for (int& axis : axes) ++axis;
+  return axes;
+}
+inline Shape with_front(ShapeElem first, const Shape& shape) {
+  Shape result = shape;
+  result.insert(result.begin(), first);
+  return result;
+}
+
 // Gives `out` (same dtype and number of elements) memory of its own, and encodes the copy of `in`'s
 // elements into it, in row-major order.
 void encode_copy(Encoder& encoder, const char* op, const array& in, array& out);

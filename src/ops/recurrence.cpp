@@ -1,0 +1,124 @@
+#include "ops/recurrence.h"
+
+#include <algorithm>
+
+namespace holdfast {
+
+namespace {
+
+class LinearRecurrence final : public Op {
+ public:
+  LinearRecurrence(Stream stream, int axis, bool reverse)
+      : Op(stream), axis_(axis), reverse_(reverse) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<LinearRecurrence>(stream(), axis_ + 1, reverse_);
+  }
+  const char* name() const override { return "LinearRecurrence"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const LinearRecurrence*>(&other);
+    return same != nullptr && same->axis_ == axis_ && same->reverse_ == reverse_;
+  }
+
+ private:
+  int axis_;
+  bool reverse_;
+};
+
+// Half types are rounded once per element; what is carried is wider.
+template <typename T>
+struct Carried {
+  using type = std::conditional_t<sizeof(T) == 2, float, T>;
+};
+
+template <typename T>
+void run_lines(const T* factors, const T* terms, T* out, int64_t length, int64_t inner,
+               bool reverse, int64_t begin, int64_t end) {
+  using Wide = typename Carried<T>::type;
+  for (int64_t line = begin; line < end; ++line) {
+    int64_t first = line / inner * inner * length + line % inner;
+    Wide h{};
+    for (int64_t k = 0; k < length; ++k) {
+      int64_t at = first + (reverse ? length - 1 - k : k) * inner;
+      Wide term = static_cast<Wide>(terms[at]);
+      h = k == 0 ? term : Wide(static_cast<Wide>(factors[at]) * h + term);
+      out[at] = static_cast<T>(h);
+    }
+  }
+}
+
+void LinearRecurrence::encode(Encoder& encoder, const std::vector<array>& inputs,
+                              std::vector<array>& outputs) {
+  array& out = outputs[0];
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  array factors = make_dense(encoder, name(), inputs[0]);
+  array terms = make_dense(encoder, name(), inputs[1]);
+  encoder.input(factors);
+  encoder.input(terms);
+  encoder.output(out);
+  int64_t length = out.shape(axis_), inner = 1;
+  for (int i = axis_ + 1; i < static_cast<int>(out.ndim()); ++i) inner *= out.shape(i);
+  int64_t lines = static_cast<int64_t>(out.size()) / length;
+  int64_t grain = std::max<int64_t>(1, 4096 / length);
+  dispatch_dtype(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_integral_v<T>) {
+      const T* left = factors.data<T>();
+      const T* right = terms.data<T>();
+      T* target = out.data<T>();
+      encoder.native(name(), (lines + grain - 1) / grain, 8 * static_cast<int64_t>(out.nbytes()),
+                     [=, reverse = reverse_](int64_t begin, int64_t end) {
+                       run_lines(left, right, target, length, inner, reverse, begin * grain,
+                                 std::min(lines, end * grain));
+                     });
+    }
+  });
+}
+
+// Each element one place further along the axis, or one back; what comes in is zero.
+array shifted(const array& a, int axis, bool back, StreamOrDevice s) {
+  size_t at = static_cast<size_t>(axis);
+  Shape start(a.ndim(), 0), stop = a.shape();
+  back ? ++start[at] : --stop[at];
+  array kept = slice(a, start, stop, s);
+  return pad(kept, {axis}, {back ? 0 : 1}, {back ? 1 : 0}, array(0, a.dtype()), "constant", s);
+}
+
+// The cotangent of a term is that of its element, and what the next one hands back.
+std::vector<array> LinearRecurrence::vjp(const std::vector<array>& primals,
+                                         const std::vector<array>& cotangents,
+                                         const std::vector<int>& argnums,
+                                         const std::vector<array>& outputs) {
+  Stream s = stream();
+  if (outputs[0].size() == 0) {
+    std::vector<array> result;
+    for (int argnum : argnums) result.push_back(primals[static_cast<size_t>(argnum)]);
+    return result;
+  }
+  const array& factors = primals[0];
+  array next =
+      shifted(factors.dtype() == complex64 ? conjugate(factors, s) : factors, axis_, !reverse_, s);
+  array of_terms = linear_recurrence(next, cotangents[0], axis_, !reverse_, s);
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    result.push_back(argnum == 1
+                         ? of_terms
+                         : scaled_cotangent(of_terms, shifted(outputs[0], axis_, reverse_, s), s));
+  }
+  return result;
+}
+
+}  // namespace
+
+array linear_recurrence(const array& factors, const array& terms, int axis, bool reverse,
+                        StreamOrDevice s) {
+  return make_node<LinearRecurrence>(terms.shape(), terms.dtype(), {factors, terms}, s, axis,
+                                     reverse);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,84 @@
+// The primitives that pick slices by index arrays, and that put slices there.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/indexed_slices.h"
+#include "ops/support.h"
+
+namespace holdfast {
+
+using cpu::UpdateMode;
+
+// Inputs: the array, the indices. out[place] is the slice at the place's indices.
+class GatherGeneral final : public Op {
+ public:
+  GatherGeneral(Stream stream, std::vector<int> axes, Shape slice_sizes)
+      : Op(stream), axes_(std::move(axes)), slice_sizes_(std::move(slice_sizes)) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
+  const char* name() const override { return "Gather"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const GatherGeneral*>(&other);
+    return same != nullptr && same->axes_ == axes_ && same->slice_sizes_ == slice_sizes_;
+  }
+
+ private:
+  std::vector<int> axes_;
+  Shape slice_sizes_;
+};
+
+// Inputs: the array, the updates, the indices.
+class Scatter final : public Op {
+ public:
+  Scatter(Stream stream, UpdateMode mode, std::vector<int> axes)
+      : Op(stream), mode_(mode), axes_(std::move(axes)) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
+  const char* name() const override { return "Scatter"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Scatter*>(&other);
+    return same != nullptr && same->mode_ == mode_ && same->axes_ == axes_;
+  }
+
+ private:
+  UpdateMode mode_;
+  std::vector<int> axes_;
+};
+
+// out[i, indices[i, j, k], k] is combined with values[i, j, k], in the order of j.
+// Inputs: the array, the indices, the values.
+class ScatterAxis final : public Op {
+ public:
+  ScatterAxis(Stream stream, UpdateMode mode, int axis) : Op(stream), mode_(mode), axis_(axis) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<ScatterAxis>(stream(), mode_, axis_ + 1);
+  }
+  const char* name() const override { return "ScatterAxis"; }
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const ScatterAxis*>(&other);
+    return same != nullptr && same->mode_ == mode_ && same->axis_ == axis_;
+  }
+
+ private:
+  UpdateMode mode_;
+  int axis_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,201 @@
+// Functions with rules of their own: one primitive that hands outputs on and knows the rules.
+#include <stdexcept>
+
+#include <holdfast/primitive.h>
+#include <holdfast/transforms.h>
+
+#include "ops/support.h"
+#include "ops/views.h"
+
+namespace holdfast {
+
+namespace {
+
+using Arrays = std::vector<array>;
+using Function = std::function<Arrays(const Arrays&)>;
+
+struct Rules {
+  Function fun;
+  std::optional<std::function<Arrays(const Arrays&, const Arrays&, const Arrays&)>> vjp;
+  std::optional<std::function<Arrays(const Arrays&, const Arrays&, const std::vector<int>&)>> jvp;
+  std::optional<
+      std::function<std::pair<Arrays, std::vector<int>>(const Arrays&, const std::vector<int>&)>>
+      vmap;
+};
+
+// Inputs: the function's arguments, then what it returned for them, which are the outputs.
+class CustomTransforms final : public ViewOp {
+ public:
+  CustomTransforms(Stream stream, Rules rules, size_t arguments)
+      : ViewOp(stream), rules_(std::move(rules)), arguments_(arguments) {}
+  const char* name() const override { return "CustomTransforms"; }
+  void encode(Encoder&, const Arrays& inputs, Arrays& outputs) override {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].copy_shared_buffer(inputs[arguments_ + i]);
+    }
+  }
+
+  Arrays vjp(const Arrays& primals, const Arrays& cotangents, const std::vector<int>& argnums,
+             const Arrays& outputs) override {
+    Arrays arguments = arguments_of(primals), all;
+    if (rules_.vjp) {
+      all = (*rules_.vjp)(arguments, cotangents, outputs);
+      check_count("fun_vjp", all.size(), arguments.size());
+    } else {
+      all = holdfast::vjp(rules_.fun, arguments, cotangents).second;
+    }
+    Arrays result;
+    for (int argnum : argnums) {
+      size_t i = static_cast<size_t>(argnum);
+      // What the function returned was computed from arguments without gradient.
+      result.push_back(i < arguments_ ? all[i] : zeros_like(primals[i], stream()));
+    }
+    return result;
+  }
+
+  Arrays jvp(const Arrays& primals, const Arrays& tangents,
+             const std::vector<int>& argnums) override {
+    Arrays arguments = arguments_of(primals);
+    if (rules_.jvp) {
+      Arrays result = (*rules_.jvp)(arguments, tangents, argnums);
+      check_count("fun_jvp", result.size(), primals.size() - arguments_);
+      return result;
+    }
+    Arrays all;
+    for (const array& argument : arguments) all.push_back(zeros_like(argument, stream()));
+    for (size_t k = 0; k < argnums.size(); ++k) all[static_cast<size_t>(argnums[k])] = tangents[k];
+    return holdfast::jvp(rules_.fun, arguments, all).second;
+  }
+
+  std::pair<Arrays, std::vector<int>> vmap(const Arrays& inputs,
+                                           const std::vector<int>& axes) override;
+
+ private:
+  Arrays arguments_of(const Arrays& inputs) const {
+    return {inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(arguments_)};
+  }
+  static void check_count(const char* rule, size_t got, size_t expected) {
+    if (got == expected) return;
+    throw std::invalid_argument(
+        text("[custom_function] expected ", expected, " arrays from ", rule, ", got ", got));
+  }
+
+  Rules rules_;
+  size_t arguments_;
+};
+
+// The outputs of a call that gave `results`.
+Arrays outputs_of(const Rules& rules, const Arrays& arguments, const Arrays& results) {
+  Arrays inputs = arguments;
+  std::vector<Shape> shapes;
+  std::vector<Dtype> dtypes;
+  for (const array& result : results) {
+    shapes.push_back(result.shape());
+    dtypes.push_back(result.dtype());
+    inputs.push_back(result);
+  }
+  return array::make_arrays(
+      std::move(shapes), dtypes,
+      std::make_shared<CustomTransforms>(to_stream({}), rules, arguments.size()), inputs);
+}
+
+// The rules of the mapped function: each rule, mapped.
+Rules mapped_rules(const Rules& rules, const std::vector<int>& axes) {
+  Rules result;
+  result.fun = [fun = rules.fun, axes](const Arrays& arguments) {
+    return vmap(fun, axes, {})(arguments);
+  };
+  if (rules.vjp) {
+    result.vjp = [rule = *rules.vjp, axes](const Arrays& primals, const Arrays& cotangents,
+                                           const Arrays& outputs) {
+      size_t count = primals.size(), results = outputs.size();
+      Arrays all = primals;
+      std::vector<int> in_axes = axes;
+      for (const Arrays* list : {&cotangents, &outputs}) {
+        all.insert(all.end(), list->begin(), list->end());
+        in_axes.insert(in_axes.end(), list->size(), 0);
+      }
+      Function flat = [&](const Arrays& given) {
+        auto at = [&](size_t i) { return given.begin() + static_cast<std::ptrdiff_t>(i); };
+        return rule(Arrays(at(0), at(count)), Arrays(at(count), at(count + results)),
+                    Arrays(at(count + results), given.end()));
+      };
+      Arrays gradients = vmap(flat, in_axes, {})(all);
+      for (size_t i = 0; i < gradients.size() && i < count; ++i) {
+        gradients[i] = axes[i] < 0 ? sum(gradients[i], 0) : moveaxis(gradients[i], 0, axes[i]);
+      }
+      return gradients;
+    };
+  }
+  if (rules.jvp) {
+    result.jvp = [rule = *rules.jvp, axes](const Arrays& primals, const Arrays& tangents,
+                                           const std::vector<int>& argnums) {
+      Arrays all = primals;
+      std::vector<int> in_axes = axes;
+      all.insert(all.end(), tangents.begin(), tangents.end());
+      for (int argnum : argnums) in_axes.push_back(axes[static_cast<size_t>(argnum)]);
+      Function flat = [&](const Arrays& given) {
+        auto middle = given.begin() + static_cast<std::ptrdiff_t>(primals.size());
+        return rule(Arrays(given.begin(), middle), Arrays(middle, given.end()), argnums);
+      };
+      return vmap(flat, in_axes, {})(all);
+    };
+  }
+  return result;
+}
+
+std::pair<Arrays, std::vector<int>> CustomTransforms::vmap(const Arrays& inputs,
+                                                           const std::vector<int>& axes) {
+  Arrays arguments = arguments_of(inputs);
+  std::vector<int> given(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(arguments_));
+  if (rules_.vmap) {
+    auto result = (*rules_.vmap)(arguments, given);
+    check_count("fun_vmap", result.first.size(), inputs.size() - arguments_);
+    check_count("fun_vmap (axes)", result.second.size(), result.first.size());
+    return result;
+  }
+  // What the function returned has been mapped already.
+  int size = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (axes[i] >= 0) size = inputs[i].shape(axes[i]);
+  }
+  Arrays results;
+  for (size_t i = arguments_; i < inputs.size(); ++i) {
+    results.push_back(with_mapped_axis(inputs[i], axes[i], size, stream()));
+  }
+  Arrays outputs = outputs_of(mapped_rules(rules_, given), arguments, results);
+  return {outputs, std::vector<int>(outputs.size(), 0)};
+}
+
+}  // namespace
+
+Function custom_function(
+    Function fun,
+    std::optional<std::function<Arrays(const Arrays&, const Arrays&, const Arrays&)>> fun_vjp,
+    std::optional<std::function<Arrays(const Arrays&, const Arrays&, const std::vector<int>&)>>
+        fun_jvp,
+    std::optional<
+        std::function<std::pair<Arrays, std::vector<int>>(const Arrays&, const std::vector<int>&)>>
+        fun_vmap) {
+  return [rules = Rules{std::move(fun), std::move(fun_vjp), std::move(fun_jvp),
+                        std::move(fun_vmap)}](const Arrays& arguments) {
+    Arrays stopped;
+    for (const array& argument : arguments) stopped.push_back(stop_gradient(argument));
+    return outputs_of(rules, arguments, rules.fun(stopped));
+  };
+}
+
+Function custom_vjp(Function fun,
+                    std::function<Arrays(const Arrays&, const Arrays&, const Arrays&)> fun_vjp) {
+  return custom_function(std::move(fun), std::move(fun_vjp));
+}
+
+Function checkpoint(Function fun) {
+  // Not before the cotangents are there: until then nothing of it would be needed.
+  auto again = [fun](const Arrays& primals, const Arrays& cotangents, const Arrays&) {
+    return vjp(fun, depends(primals, cotangents), cotangents).second;
+  };
+  return custom_vjp(std::move(fun), again);
+}
+
+}  // namespace holdfast
