@@ -17,6 +17,7 @@ class Attention final : public Op {
       : Op(stream), scale_(scale), causal_(causal), has_mask_(has_mask), has_sinks_(has_sinks) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> decomposed(const std::vector<array>& inputs) override;
   const char* name() const override { return "ScaledDotProductAttention"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Attention*>(&other);
@@ -103,6 +104,38 @@ void Attention::encode(Encoder& encoder, const std::vector<array>& inputs,
       for (int64_t task = begin; task < end; ++task) plan.run(stage, task, operands, scratch.get());
     });
   }
+}
+
+// Sinks are one more score in each row, which takes its share and gives nothing.
+std::vector<array> Attention::decomposed(const std::vector<array>& inputs) {
+  Stream s = stream();
+  Dtype dtype = inputs[0].dtype(), wide = dtype == float64 ? float64 : float32;
+  array queries = astype(inputs[0], wide, s), keys = astype(inputs[1], wide, s),
+        values = astype(inputs[2], wide, s);
+  int heads = queries.shape(1), rows = queries.shape(2), columns = keys.shape(2);
+  if (queries.size() == 0 || values.size() == 0) return {};
+  if (keys.shape(1) != heads) {
+    keys = repeat(keys, heads / keys.shape(1), 1, s);
+    values = repeat(values, heads / values.shape(1), 1, s);
+  }
+  array scores = matmul(multiply(queries, array(scale_, wide), s), swapaxes(keys, -1, -2, s), s);
+  array never(-std::numeric_limits<float>::infinity(), wide);
+  if (causal_) {
+    scores = where(tri(rows, columns, columns - rows, bool_, s), scores, never, s);
+  }
+  if (has_mask_) {
+    scores = inputs[3].dtype() == bool_ ? where(inputs[3], scores, never, s)
+                                        : add(scores, astype(inputs[3], wide, s), s);
+  }
+  if (has_sinks_) {
+    Shape shape = scores.shape();
+    shape.back() = 1;
+    array sinks = broadcast_to(reshape(inputs.back(), {heads, 1, 1}, s), shape, s);
+    scores = concatenate({astype(sinks, wide, s), scores}, -1, s);
+  }
+  array weights = softmax(scores, -1, true, s);
+  if (has_sinks_) weights = split(weights, Shape{1}, -1, s)[1];
+  return {astype(matmul(weights, values, s), dtype, s)};
 }
 
 }  // namespace

@@ -36,11 +36,123 @@ class Convolution final : public Op {
       }
     });
   }
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "Convolution"; }
 
  private:
+  // The convolution that gives `like`, of these two: low padding as given, high padding as needed.
+  array with_result(const array& input, const array& weight, const Shape& like,
+                    const std::vector<int>& stride, const std::vector<int>& low,
+                    const std::vector<int>& dilation, const std::vector<int>& input_dilation,
+                    bool flip);
+  array of_input(const array& input, const array& weight, const array& cotangent);
+  array of_weight(const array& input, const array& weight, const array& cotangent);
+  // A column of shape_ for the spatial dimensions that there are.
+  std::vector<int> spatial(const int64_t (&column)[3], size_t dimensions) const {
+    return {column + 3 - dimensions, column + 3};
+  }
+
   cpu::ConvolutionShape shape_;
 };
+
+array Convolution::with_result(const array& input, const array& weight, const Shape& like,
+                               const std::vector<int>& stride, const std::vector<int>& low,
+                               const std::vector<int>& dilation,
+                               const std::vector<int>& input_dilation, bool flip) {
+  std::vector<int> high;
+  for (size_t d = 0; d < stride.size(); ++d) {
+    int axis = static_cast<int>(d) + 1;
+    int spread = (input.shape(axis) - 1) * input_dilation[d] + 1;
+    int reach = (weight.shape(axis) - 1) * dilation[d] + 1;
+    high.push_back((like[d + 1] - 1) * stride[d] + reach - spread - low[d]);
+  }
+  return conv_general(input, weight, stride, low, high, dilation, input_dilation,
+                      static_cast<int>(shape_.groups), flip, stream());
+}
+
+// Each element of the input is reached from the results that it went into, through the same weights
+// seen from the other side.
+array Convolution::of_input(const array& input, const array& weight, const array& cotangent) {
+  Stream s = stream();
+  size_t dimensions = input.ndim() - 2;
+  std::vector<int> stride = spatial(shape_.stride, dimensions),
+                   dilation = spatial(shape_.dilation, dimensions),
+                   padding = spatial(shape_.padding, dimensions), low;
+  for (size_t d = 0; d < dimensions; ++d) {
+    low.push_back((weight.shape(static_cast<int>(d) + 1) - 1) * dilation[d] - padding[d]);
+  }
+  // (groups, outputs, …, channels) with outputs and channels exchanged.
+  int groups = static_cast<int>(shape_.groups);
+  array turned = unflatten(weight, 0, {groups, -1}, s);
+  turned = flatten(swapaxes(turned, 1, -1, s), 0, 1, s);
+  if (weight.dtype() == complex64) turned = conjugate(turned, s);
+  return with_result(cotangent, turned, input.shape(), spatial(shape_.input_dilation, dimensions),
+                     low, dilation, stride, !shape_.flip);
+}
+
+// Each weight is reached from all places where it was used: the input, convolved with the
+// cotangent, where the batch is what is summed over.
+array Convolution::of_weight(const array& input, const array& weight, const array& cotangent) {
+  Stream s = stream();
+  size_t dimensions = input.ndim() - 2;
+  int groups = static_cast<int>(shape_.groups);
+  array images = input.dtype() == complex64 ? conjugate(input, s) : input;
+  // (batch, …, groups, channels) becomes (channels, …, groups * batch).
+  images = moveaxis(unflatten(images, -1, {groups, -1}, s), 0, -1, s);
+  images = flatten(moveaxis(images, -2, 0, s), -2, -1, s);
+  array kernels = swapaxes(cotangent, 0, -1, s);
+  Shape like = weight.shape();
+  array result =
+      with_result(images, kernels, like, spatial(shape_.dilation, dimensions),
+                  spatial(shape_.padding, dimensions), spatial(shape_.stride, dimensions),
+                  spatial(shape_.input_dilation, dimensions), false);
+  result = swapaxes(result, 0, -1, s);
+  if (!shape_.flip) return result;
+  std::vector<int> axes;
+  for (size_t d = 0; d < dimensions; ++d) axes.push_back(static_cast<int>(d) + 1);
+  return flip(result, axes, s);
+}
+
+std::vector<array> Convolution::vjp(const std::vector<array>& primals,
+                                    const std::vector<array>& cotangents,
+                                    const std::vector<int>& argnums, const std::vector<array>&) {
+  const array &input = primals[0], &weight = primals[1], &cotangent = cotangents[0];
+  bool is_empty = input.size() == 0 || weight.size() == 0 || cotangent.size() == 0;
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    if (is_empty) {
+      result.push_back(zeros_like(primals[static_cast<size_t>(argnum)], stream()));
+    } else {
+      result.push_back(argnum == 0 ? of_input(input, weight, cotangent)
+                                   : of_weight(input, weight, cotangent));
+    }
+  }
+  return result;
+}
+
+// More inputs are a larger batch; more weights are as many convolutions.
+std::pair<std::vector<array>, std::vector<int>> Convolution::vmap(const std::vector<array>& inputs,
+                                                                  const std::vector<int>& axes) {
+  if (axes[1] >= 0) return {};
+  Stream s = stream();
+  array input = moveaxis(inputs[0], axes[0], 0, s);
+  int size = input.shape(0);
+  if (size == 0) return {};
+  cpu::ConvolutionShape shape = shape_;
+  shape.batch *= size;
+  array images = flatten(input, 0, 1, s);
+  Shape result{images.shape(0)};
+  size_t dimensions = images.ndim() - 2;
+  for (int dim : spatial(shape_.result, dimensions)) result.push_back(dim);
+  result.push_back(static_cast<ShapeElem>(shape_.outputs));
+  array out =
+      make_node<Convolution>(std::move(result), images.dtype(), {images, inputs[1]}, s, shape);
+  return {{unflatten(out, 0, {size, inputs[0].shape(axes[0] == 0 ? 1 : 0)}, s)}, {0}};
+}
 
 // One value for each spatial dimension.
 std::vector<int> each(const char* what, const std::vector<int>& given, size_t dimensions,

@@ -15,12 +15,16 @@ using cpu::FftKind;
 using fft::FFTNorm;
 
 // Along the last axis, to `length`.
-class Fft final : public Op {
+class Fft final : public Single<Op> {
  public:
   Fft(Stream stream, FftKind kind, bool inverse, int length, float scale)
-      : Op(stream), kind_(kind), inverse_(inverse), length_(length), scale_(scale) {}
+      : Single(stream), kind_(kind), inverse_(inverse), length_(length), scale_(scale) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  array pull_back(const array& input, const array& cotangent, const array& output) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Fft>(stream(), kind_, inverse_, length_, scale_);
+  }
   const char* name() const override { return "FFT"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Fft*>(&other);
@@ -61,6 +65,41 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
               static_cast<float*>(scratch.get()));
         }
       });
+}
+
+// The last axis cut or padded with zeros to `size`.
+array resized(const array& a, int size, Stream s) {
+  int axis = static_cast<int>(a.ndim()) - 1, present = a.shape(axis);
+  if (present < size) {
+    return pad(a, {axis}, {0}, {size - present}, array(0, a.dtype()), "constant", s);
+  }
+  Shape stop = a.shape();
+  stop.back() = size;
+  return slice(a, Shape(a.ndim(), 0), stop, s);
+}
+
+// A transform is a symmetric matrix: its adjoint is the conjugate one, which goes the other way.
+array Fft::pull_back(const array& input, const array& cotangent, const array&) {
+  Stream s = stream();
+  if (input.size() == 0 || cotangent.size() == 0) return zeros_like(input, s);
+  int half = length_ / 2 + 1;
+  auto transformed = [&](const array& a, FftKind kind, int result, Dtype dtype) {
+    Shape shape = a.shape();
+    shape.back() = result;
+    return make_node<Fft>(std::move(shape), dtype, {a}, s, kind, !inverse_, length_, scale_);
+  };
+  if (kind_ == FftKind::from_half) {
+    // The second half is the first one mirrored: what is in both counts twice.
+    array result = transformed(cotangent, FftKind::to_half, half, complex64);
+    std::vector<float> counts(static_cast<size_t>(half), 2.0f);
+    counts[0] = 1;
+    if (length_ % 2 == 0) counts.back() = 1;
+    array weights(counts.begin(), Shape{half});
+    return resized(multiply(result, weights, s), input.shape(-1), s);
+  }
+  array result = transformed(resized(cotangent, length_, s), FftKind::complex, length_, complex64);
+  if (kind_ == FftKind::to_half) result = real(result, s);
+  return resized(result, input.shape(-1), s);
 }
 
 array along_axis(const char* op, const array& a, int axis, int length, FftKind kind, bool inverse,

@@ -5,28 +5,12 @@
 #include <functional>
 
 #include "kernels/cpu/lapack.h"
-#include "ops/support.h"
+#include "ops/linalg.h"
 
 namespace holdfast {
 
 namespace {
 
-enum class Method : uint8_t {
-  qr,
-  svd,
-  singular_values,
-  inverse,
-  cholesky,
-  lu_factor,
-  lu,
-  solve,
-  solve_triangular,
-  eigh,
-  eigvalsh,
-  eig,
-  eigvals,
-  slogdet
-};
 constexpr const char* method_names[] = {"QRF",  "SVD", "SVD",   "Inverse",         "Cholesky",
                                         "LUF",  "LU",  "Solve", "SolveTriangular", "Eigh",
                                         "Eigh", "Eig", "Eig",   "SlogDet"};
@@ -121,23 +105,9 @@ void run_task(const Task& task) {
   *out(1) = logarithm;
 }
 
-// Inputs: matrices (batch..., m, n), and right sides where there are such; of one dtype.
-class Factorisation final : public Op {
- public:
-  Factorisation(Stream stream, Method method, bool upper)
-      : Op(stream), method_(method), upper_(upper) {}
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
-  const char* name() const override { return method_names[static_cast<size_t>(method_)]; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Factorisation*>(&other);
-    return same != nullptr && same->method_ == method_ && same->upper_ == upper_;
-  }
+}  // namespace
 
- private:
-  Method method_;
-  bool upper_;
-};
+const char* Factorisation::name() const { return method_names[static_cast<size_t>(method_)]; }
 
 void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
                            std::vector<array>& outputs) {
@@ -174,6 +144,8 @@ void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
     }
   });
 }
+
+namespace {
 
 void check_matrix(const char* op, const array& a, bool square, StreamOrDevice s) {
   if (a.dtype() != float32 && a.dtype() != float64) {

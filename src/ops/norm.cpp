@@ -17,6 +17,9 @@ class Norm final : public Op {
       : Op(stream), kind_(kind), epsilon_(epsilon), has_weight_(has_weight), has_bias_(has_bias) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> decomposed(const std::vector<array>& inputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return kind_ == NormKind::rms ? "RMSNorm" : "LayerNorm"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Norm*>(&other);
@@ -29,6 +32,33 @@ class Norm final : public Op {
   float epsilon_;
   bool has_weight_, has_bias_;
 };
+
+// Half types are computed in float32, as the kernel does.
+std::vector<array> Norm::decomposed(const std::vector<array>& inputs) {
+  Stream s = stream();
+  Dtype dtype = inputs[0].dtype(), wide = dtype == float64 ? float64 : float32;
+  array x = astype(inputs[0], wide, s);
+  if (x.size() == 0) return {};
+  if (kind_ == NormKind::layer) x = subtract(x, mean(x, -1, true, s), s);
+  array size = add(mean(square(x, s), -1, true, s), array(epsilon_, wide), s);
+  x = multiply(x, rsqrt(size, s), s);
+  if (has_weight_) x = multiply(x, astype(inputs[1], wide, s), s);
+  if (has_bias_) x = add(x, astype(inputs.back(), wide, s), s);
+  return {astype(x, dtype, s)};
+}
+
+// More rows; with weights for each call, the composition.
+std::pair<std::vector<array>, std::vector<int>> Norm::vmap(const std::vector<array>& inputs,
+                                                           const std::vector<int>& axes) {
+  for (size_t i = 1; i < axes.size(); ++i) {
+    if (axes[i] >= 0) return {};
+  }
+  std::vector<array> moved = inputs;
+  moved[0] = moveaxis(inputs[0], axes[0], 0, stream());
+  return {{array(moved[0].shape(), moved[0].dtype(),
+                 std::make_shared<Norm>(stream(), kind_, epsilon_, has_weight_, has_bias_), moved)},
+          {0}};
+}
 
 void Norm::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
   array& out = outputs[0];

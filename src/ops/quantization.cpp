@@ -133,6 +133,12 @@ class Dequantize final : public Op {
   Dequantize(Stream stream, const QuantizedFormat& format) : Op(stream), format_(format) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Dequantize>(stream(), format_);
+  }
   const char* name() const override { return "Dequantize"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Dequantize*>(&other);
@@ -173,6 +179,37 @@ void Dequantize::encode(Encoder& encoder, const std::vector<array>& inputs,
                  });
 }
 
+// The cotangents of scales and biases, from that of scale * code + bias. Only the affine mode has
+// scales that are numbers.
+struct GroupCotangents {
+  const QuantizedFormat& format;
+  const array &codes, &scales;
+  array cotangent;  // of the matrix
+  Stream s;
+
+  array summed(const array& a) const {
+    return astype(sum(unflatten(a, -1, {-1, format.group_size}, s), -1, false, s), scales.dtype(),
+                  s);
+  }
+  array of_scales() const {
+    std::vector<array> unit{codes, ones_like(scales, s), zeros_like(scales, s)};
+    array numbers = make_node<Dequantize>(cotangent.shape(), cotangent.dtype(), unit, s, format);
+    return summed(multiply(cotangent, numbers, s));
+  }
+  array of_biases() const { return summed(cotangent); }
+};
+
+std::vector<array> Dequantize::vjp(const std::vector<array>& primals,
+                                   const std::vector<array>& cotangents,
+                                   const std::vector<int>& argnums, const std::vector<array>&) {
+  GroupCotangents groups{format_, primals[0], primals[1], cotangents[0], stream()};
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    result.push_back(argnum == 1 ? groups.of_scales() : groups.of_biases());
+  }
+  return result;
+}
+
 // The number of columns that codes and scales stand for; checks them and the biases.
 int checked_columns(const char* op, const QuantizedFormat& format, const array& w,
                     const array& scales, const std::optional<array>& biases) {
@@ -210,6 +247,11 @@ class QuantizedMatmul final : public Op {
       : Op(stream), format_(format), transposed_(transposed), gathers_(gathers) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return gathers_ ? "GatherQMM" : "QuantizedMatmul"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const QuantizedMatmul*>(&other);
@@ -218,6 +260,9 @@ class QuantizedMatmul final : public Op {
   }
 
  private:
+  array of_x(const std::vector<array>& primals, const array& cotangent);
+  array of_matrix(const std::vector<array>& primals, const array& cotangent);
+
   QuantizedFormat format_;
   bool transposed_, gathers_;
 };
@@ -341,6 +386,92 @@ array multiply_quantized(const char* op, const array& x, const array& w, const a
   return x.ndim() == 1 ? squeeze(out, -2, s) : out;
 }
 
+// --- derivatives of products ---
+
+// Adds up matrices that were taken by number from the batch of `shape`.
+array put_back(const array& matrices, const array& numbers, const Shape& shape, Stream s) {
+  ShapeElem count = 1;
+  for (size_t i = 0; i + 2 < shape.size(); ++i) count *= shape[i];
+  Shape flat{count, shape[shape.size() - 2], shape.back()};
+  int places = static_cast<int>(numbers.ndim());
+  array sums = scatter_add(zeros(flat, matrices.dtype(), s), std::vector<array>{numbers},
+                           expand_dims(matrices, places, s), std::vector<int>{0}, s);
+  return reshape(sums, shape, s);
+}
+
+// The product with the same matrix, seen from the other side.
+array QuantizedMatmul::of_x(const std::vector<array>& primals, const array& cotangent) {
+  Stream s = stream();
+  const array& x = primals[0];
+  std::vector<array> inputs = primals;
+  inputs[0] = cotangent;
+  Shape shape = cotangent.shape();
+  shape.back() = x.shape(-1);
+  if (!gathers_) {
+    array back = make_node<QuantizedMatmul>(std::move(shape), x.dtype(), std::move(inputs), s,
+                                            format_, !transposed_, false);
+    return sum_to_shape(back, x.shape(), s);
+  }
+  array& numbers = inputs[inputs.size() - 2];
+  array taken_from = numbers;
+  numbers = reshape(arange(0, static_cast<double>(numbers.size()), uint32, s), numbers.shape(), s);
+  array back = make_node<QuantizedMatmul>(std::move(shape), x.dtype(), std::move(inputs), s,
+                                          format_, !transposed_, true);
+  return put_back(back, taken_from, x.shape(), s);
+}
+
+array QuantizedMatmul::of_matrix(const std::vector<array>& primals, const array& cotangent) {
+  Stream s = stream();
+  array x = primals[0];
+  size_t indices = primals.size() - 2;
+  if (gathers_) {
+    ShapeElem count = static_cast<ShapeElem>(count_of(batch_of(x)));
+    x = take(reshape(x, {count, x.shape(-2), x.shape(-1)}, s), primals[indices], 0, s);
+  }
+  array product = transposed_ ? matmul(swapaxes(cotangent, -1, -2, s), x, s)
+                              : matmul(swapaxes(x, -1, -2, s), cotangent, s);
+  Shape shape = batch_of(primals[1]);
+  shape.push_back(product.shape(-2));
+  shape.push_back(product.shape(-1));
+  return gathers_ ? put_back(product, primals[indices + 1], shape, s)
+                  : sum_to_shape(product, shape, s);
+}
+
+std::vector<array> QuantizedMatmul::vjp(const std::vector<array>& primals,
+                                        const std::vector<array>& cotangents,
+                                        const std::vector<int>& argnums,
+                                        const std::vector<array>&) {
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    if (argnum == 0) {
+      result.push_back(of_x(primals, cotangents[0]));
+      continue;
+    }
+    GroupCotangents groups{format_, primals[1], primals[2], of_matrix(primals, cotangents[0]),
+                           stream()};
+    result.push_back(argnum == 2 ? groups.of_scales() : groups.of_biases());
+  }
+  return result;
+}
+
+// More of x is a larger batch; other matrices are multiplied one after the other.
+std::pair<std::vector<array>, std::vector<int>> QuantizedMatmul::vmap(
+    const std::vector<array>& inputs, const std::vector<int>& axes) {
+  for (size_t i = 1; i < axes.size(); ++i) {
+    if (axes[i] >= 0) return {};
+  }
+  if (gathers_) return {};
+  array x = moveaxis(inputs[0], axes[0], 0, stream());
+  Shape shape = x.shape();
+  while (shape.size() < inputs[1].ndim() + 1) shape.insert(shape.begin() + 1, 1);
+  std::optional<array> biases;
+  if (inputs.size() > 3) biases = inputs[3];
+  return {{multiply_quantized("quantized_matmul", reshape(x, shape, stream()), inputs[1], inputs[2],
+                              biases, std::nullopt, std::nullopt, false, transposed_, format_,
+                              stream())},
+          {0}};
+}
+
 // x quantised and back, without the global scale; the product's factor for that is multiplied
 // later.
 array rounded_to_format(const array& x, const QuantizedFormat& format, const std::string& mode,
@@ -418,6 +549,9 @@ class ConvertFp8 final : public Op {
                        }
                      }
                    });
+  }
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<ConvertFp8>(stream(), encodes_);
   }
   const char* name() const override { return encodes_ ? "ToFP8" : "FromFP8"; }
   bool is_equivalent(const Primitive& other) const override {

@@ -25,6 +25,11 @@ class Rope final : public Op {
   Rope(Stream stream, const RopeSettings& settings) : Op(stream), settings_(settings) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "RoPE"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Rope*>(&other);
@@ -32,8 +37,75 @@ class Rope final : public Op {
   }
 
  private:
+  array of_frequencies(const std::vector<array>& primals, const array& cotangent,
+                       const array& output);
+
   RopeSettings settings_;
 };
+
+// A turn by an angle is undone by a turn by its negative, which a negative scale makes of it.
+std::vector<array> Rope::vjp(const std::vector<array>& primals,
+                             const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                             const std::vector<array>& outputs) {
+  std::vector<array> result;
+  for (int argnum : argnums) {
+    if (argnum == 0) {
+      RopeSettings back = settings_;
+      back.scale = -settings_.scale;
+      std::vector<array> inputs = primals;
+      inputs[0] = cotangents[0];
+      result.push_back(
+          make_node<Rope>(inputs[0].shape(), inputs[0].dtype(), inputs, stream(), back));
+    } else {
+      result.push_back(of_frequencies(primals, cotangents[0], outputs[0]));
+    }
+  }
+  return result;
+}
+
+// The angle of pair j at a position p is scale * p / frequency[j]; a small turn moves a pair (u, v)
+// towards (-v, u).
+array Rope::of_frequencies(const std::vector<array>& primals, const array& cotangent,
+                           const array& output) {
+  Stream s = stream();
+  const array& frequencies = primals.back();
+  int pairs = settings_.dims / 2;
+  auto parts = [&](const array& x) {
+    array used = split(astype(x, float32, s), Shape{settings_.dims}, -1, s)[0];
+    Shape shape = settings_.traditional ? Shape{pairs, 2} : Shape{2, pairs};
+    array both = unflatten(used, -1, shape, s);
+    int axis = settings_.traditional ? -1 : -2;
+    return std::pair{take(both, 0, axis, s), take(both, 1, axis, s)};
+  };
+  auto [u, v] = parts(output);
+  auto [du, dv] = parts(cotangent);
+  array turn = subtract(multiply(dv, u, s), multiply(du, v, s), s);  // (batch, …, position, pair)
+  int length = output.shape(-2);
+  array positions = reshape(arange(0, length, 1, s), {length, 1}, s);
+  if (settings_.offset) {
+    positions = add(positions, array(*settings_.offset), s);
+  } else {
+    Shape shape(turn.ndim(), 1);
+    shape[0] = static_cast<ShapeElem>(primals[1].size());
+    positions = add(positions, reshape(primals[1], shape, s), s);
+  }
+  array angles = multiply(astype(positions, float32, s), array(settings_.scale), s);
+  array slope = negative(divide(angles, square(frequencies, s), s), s);
+  return sum_to_shape(multiply(turn, slope, s), frequencies.shape(), s);
+}
+
+// More heads; with offsets or frequencies for each call, one call after the other.
+std::pair<std::vector<array>, std::vector<int>> Rope::vmap(const std::vector<array>& inputs,
+                                                           const std::vector<int>& axes) {
+  for (size_t i = 1; i < axes.size(); ++i) {
+    if (axes[i] >= 0) return {};
+  }
+  std::vector<array> moved = inputs;
+  moved[0] = moveaxis(inputs[0], axes[0], 1, stream());
+  return {{array(moved[0].shape(), moved[0].dtype(), std::make_shared<Rope>(stream(), settings_),
+                 moved)},
+          {1}};
+}
 
 // The heads: all dimensions between the first and the last two.
 cpu::CollapsedLayout heads_of(const array& x) {

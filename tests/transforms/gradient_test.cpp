@@ -2,7 +2,7 @@
 // against vjp.
 #include <set>
 
-#include "transforms/samples.h"
+#include "transforms/cases.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -104,6 +104,17 @@ TEST_CASE("derivatives of every op against central differences") {
   CHECK(checked > 100);
 }
 
+TEST_CASE("derivatives of what has no row") {
+  uint64_t seed = 200;
+  for (const Case& c : more_cases()) {
+    INFO(c.name);
+    std::mt19937_64 random(seed++);
+    std::vector<array> inputs = inputs_of_case(c, random);
+    bool is_exact = c.dtype == float64;
+    check_derivatives(c.f, inputs, random, is_exact ? 1e-5 : 1e-2, is_exact ? 2e-5 : 2e-2);
+  }
+}
+
 // The transpose of the transpose: no numbers are approximated, so complex dtypes can take part.
 TEST_CASE("jvp is the transpose of vjp for complex numbers, and vjp the derivative") {
   uint64_t seed = 300;
@@ -165,8 +176,8 @@ TEST_CASE("jvp is the transpose of vjp for complex numbers, and vjp the derivati
       double by_jvp = real_dot(weights, jvp(f, inputs, direction).second);
       check_close(by_jvp, by_vjp, 1e-4, "jvp against vjp");
       // Many elements lie so close that a step in float32 would change their order.
-      bool is_sparse = std::all_of(inputs.begin(), inputs.end(),
-                                   [](const array& a) { return a.size() <= 100; });
+      bool is_sparse =
+          std::all_of(inputs.begin(), inputs.end(), [](const array& a) { return a.size() <= 100; });
       if (!is_sparse) continue;
       double h = 3e-3;
       double expected = (real_dot(weights, f(moved(inputs, direction, h))) -

@@ -1,5 +1,5 @@
 // vmap of every op of the registry against a loop over its calls.
-#include "transforms/samples.h"
+#include "transforms/cases.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -96,8 +96,7 @@ TEST_CASE("vmap of every op against a loop, along every axis") {
             for (size_t k = 0; k < got.size(); ++k) {
               std::vector<array> rows;
               for (const std::vector<array>& outputs : expected) rows.push_back(outputs[k]);
-              std::string difference =
-                  registry::difference(got[k], stack(rows, out_axes[k]), 4);
+              std::string difference = registry::difference(got[k], stack(rows, out_axes[k]), 4);
               CHECK_MESSAGE(difference.empty(), difference);
             }
             ++checked;
@@ -107,4 +106,30 @@ TEST_CASE("vmap of every op against a loop, along every axis") {
     }
   }
   CHECK(checked > 1000);
+}
+
+TEST_CASE("vmap of what has no row") {
+  uint64_t seed = 5000;
+  for (const Case& c : more_cases()) {
+    registry::Sample sample;
+    for (const Shape& shape : c.shapes) sample.inputs.push_back({"a", shape, 0});
+    for (const std::vector<int>& axes : mappings(sample)) {
+      std::mt19937_64 random(seed++);
+      std::vector<array> all;
+      std::vector<std::vector<array>> each(calls);
+      for (size_t i = 0; i < axes.size(); ++i) {
+        MappedInput input = mapped_input(c.name, sample.inputs[i], c.dtype, axes[i], random);
+        all.push_back(input.all);
+        for (size_t k = 0; k < calls; ++k) each[k].push_back(input.each[k]);
+      }
+      INFO(c.name << " mapped along " << axes[0]);
+      std::vector<array> got = vmap(c.f, axes, {})(all);
+      for (size_t k = 0; k < got.size(); ++k) {
+        std::vector<array> rows;
+        for (const std::vector<array>& inputs : each) rows.push_back(c.f(inputs)[k]);
+        std::string difference = registry::difference(got[k], stack(rows, 0), 30);
+        CHECK_MESSAGE(difference.empty(), difference);
+      }
+    }
+  }
 }

@@ -1,0 +1,53 @@
+// The primitive of the factorisations.
+#pragma once
+
+#include <vector>
+
+#include "ops/support.h"
+
+namespace holdfast {
+
+enum class Method : uint8_t {
+  qr,
+  svd,
+  singular_values,
+  inverse,
+  cholesky,
+  lu_factor,
+  lu,
+  solve,
+  solve_triangular,
+  eigh,
+  eigvalsh,
+  eig,
+  eigvals,
+  slogdet
+};
+// Inputs: matrices (batch..., m, n), and right sides where there are such; of one dtype.
+class Factorisation final : public Op {
+ public:
+  Factorisation(Stream stream, Method method, bool upper)
+      : Op(stream), method_(method), upper_(upper) {}
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Factorisation>(stream(), method_, upper_);
+  }
+  const char* name() const override;
+  bool is_equivalent(const Primitive& other) const override {
+    const auto* same = dynamic_cast<const Factorisation*>(&other);
+    return same != nullptr && same->method_ == method_ && same->upper_ == upper_;
+  }
+
+ private:
+  array of_matrix(const array& a, const std::vector<array>& cotangents,
+                  const std::vector<array>& outputs);
+
+  Method method_;
+  bool upper_;
+};
+
+}  // namespace holdfast
