@@ -66,7 +66,7 @@ void MatmulPlan::plan_vector() {
   tile_rows_ = m_;
   tile_columns_ = n_;
   int64_t piece = std::max<int64_t>(1, vector_work / std::max<int64_t>(1, k_));
-  piece = std::min(outputs, divide_up(piece, 256) * 256);
+  piece = std::min(outputs, divide_up(piece, 512) * 512);
   // Along the depth, fewer outputs do as well: each is a dot product of its own.
   bool dots = n_ == 1 ? a_column_stride_ == 1 : b_row_stride_ == 1;
   if (dots) piece = std::min(outputs, std::max<int64_t>(4, vector_work / std::max<int64_t>(1, k_)));

@@ -34,31 +34,64 @@ inline __m512 add_sixteen(__m512 (&v)[16]) {
          _mm512_maskz_shuffle_ps(0xffff, v[0], v[1], 0xdd);
 }
 
-// scores[r, j] = scale * (query r . key j) for up to 4 rows. `features` is a multiple of 32.
+// Into the second level: the first can wait for too few lines at once. An address that may lie
+// behind the array.
+inline void fetch_row(const BFloat16* row, int64_t ahead, int64_t features) {
+  auto address = reinterpret_cast<uintptr_t>(row) + static_cast<uintptr_t>(ahead) * 2;
+  for (int64_t d = 0; d < features; d += 32) {
+    __builtin_prefetch(reinterpret_cast<const char*>(address + static_cast<uintptr_t>(d) * 2), 0,
+                       2);
+  }
+}
+
+// scores[r, j] = scale * (query r . key j) for up to 4 rows. `features` is a multiple of 32. The
+// values are fetched meanwhile: they come next.
 template <int rows>
 HOLDFAST_BFLOAT16_DOT void score_pairs(const simd::AttentionBlock& block, int64_t first_row,
                                        float scale, int64_t stride, float* scores) {
+  constexpr int keys_at_once = 4;
   const auto* keys = static_cast<const BFloat16*>(block.keys);
+  const auto* values = static_cast<const BFloat16*>(block.values);
+  const BFloat16* query[rows];
+  for (int r = 0; r < rows; ++r) {
+    query[r] = static_cast<const BFloat16*>(block.queries[first_row + r]);
+  }
   for (int64_t j = 0; j < block.key_count; j += 16) {
     __m512 sums[rows][16];
-    for (int lane = 0; lane < 16; ++lane) {
-      // Keys behind the last one: that one again.
-      int64_t index = j + lane < block.key_count ? j + lane : block.key_count - 1;
-      const BFloat16* key = keys + index * block.key_stride;
-      __m512 sum[rows];
+    for (int lane = 0; lane < 16; lane += keys_at_once) {
+      const BFloat16* key[keys_at_once];
+      for (int i = 0; i < keys_at_once; ++i) {
+        // Keys behind the last one: that one again.
+        int64_t index = j + lane + i < block.key_count ? j + lane + i : block.key_count - 1;
+        key[i] = keys + index * block.key_stride;
+        fetch_row(values + index * block.value_stride, 0, block.value_features);
+      }
+      __m512 sum[rows][keys_at_once];
 #pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) sum[r] = _mm512_setzero_ps();
+      for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+        for (int i = 0; i < keys_at_once; ++i) sum[r][i] = _mm512_setzero_ps();
+      }
       for (int64_t d = 0; d < block.features; d += 32) {
-        __m512bh part = (__m512bh)_mm512_loadu_si512(key + d);
-        __builtin_prefetch(key + 16 * block.key_stride + d);
+        __m512bh part[keys_at_once];
+#pragma GCC unroll 4
+        for (int i = 0; i < keys_at_once; ++i) {
+          part[i] = (__m512bh)_mm512_loadu_si512(key[i] + d);
+        }
 #pragma GCC unroll 4
         for (int r = 0; r < rows; ++r) {
-          const auto* query = static_cast<const BFloat16*>(block.queries[first_row + r]);
-          sum[r] = _mm512_dpbf16_ps(sum[r], part, (__m512bh)_mm512_loadu_si512(query + d));
+          __m512bh with = (__m512bh)_mm512_loadu_si512(query[r] + d);
+#pragma GCC unroll 4
+          for (int i = 0; i < keys_at_once; ++i) {
+            sum[r][i] = _mm512_dpbf16_ps(sum[r][i], part[i], with);
+          }
         }
       }
 #pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) sums[r][sum_order[lane]] = sum[r];
+      for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+        for (int i = 0; i < keys_at_once; ++i) sums[r][sum_order[lane + i]] = sum[r][i];
+      }
     }
     for (int r = 0; r < rows; ++r) {
       _mm512_storeu_ps(scores + (first_row + r) * stride + j,
@@ -82,6 +115,7 @@ template <int rows>
 HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_t pair_stride,
                                        const uint32_t* weights, float* outputs) {
   constexpr int64_t keys_at_once = 32;
+  const auto* keys = static_cast<const BFloat16*>(block.keys);
   const auto* values = static_cast<const BFloat16*>(block.values);
   for (int64_t i = 0; i < rows * block.value_features; ++i) outputs[i] = 0;
   for (int64_t first = 0; first < block.key_count; first += keys_at_once) {
@@ -99,11 +133,11 @@ HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_
         const BFloat16* even = values + j * block.value_stride + d;
         const BFloat16* odd = j + 1 < block.key_count ? even + block.value_stride : even;
         if (d == 0) {
-          const BFloat16* ahead = even + keys_at_once * block.value_stride;
-          for (int64_t f = 0; f < block.value_features; f += 32) {
-            __builtin_prefetch(ahead + f);
-            __builtin_prefetch(ahead + block.value_stride + f);
-          }
+          // The keys of the next block come after these values.
+          fetch_row(keys + j * block.key_stride, block.key_count * block.key_stride,
+                    block.features);
+          fetch_row(keys + j * block.key_stride, (block.key_count + 1) * block.key_stride,
+                    block.features);
         }
         __m512i part[4];
 #pragma GCC unroll 2

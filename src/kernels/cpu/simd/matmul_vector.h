@@ -34,9 +34,8 @@ inline NativeVector<double>::type fused_multiply_add(NativeVector<double>::type 
 #endif
 }
 
-inline constexpr int64_t vector_piece = 1024;  // steps of the depth whose vector part is at hand
-inline constexpr int64_t vector_outputs =
-    256;  // outputs summed side by side when they are contiguous
+inline constexpr int64_t vector_piece = 4096;   // steps of the depth whose vector part is at hand
+inline constexpr int64_t vector_outputs = 512;  // outputs summed side by side
 
 template <typename T, typename F>
 inline F widen_one(T value) {
@@ -104,6 +103,7 @@ inline void dot_rows(const T* matrix, int64_t stride, const F* x, int64_t count,
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
         const T* from = matrix + r * stride + k + v * width;
+        __builtin_prefetch(from + 2048 / sizeof(T), 0, 2);
         sum[r][v] = fused_multiply_add(load_lanes<F>(from), part, sum[r][v]);
       }
     }
@@ -121,37 +121,50 @@ inline void dot_rows(const T* matrix, int64_t stride, const F* x, int64_t count,
   for (int r = 0; r < rows; ++r) sums[r] += add_lanes<F>(sum[r][0] + sum[r][1]);
 }
 
-// sums[i] += the sum over k of x[k] * matrix[k, i], for outputs that are contiguous.
+// sums[i] += the sum over k < rows of x[k] * matrix[k, i], for outputs that are contiguous. The
+// same part of the rows after these is fetched meanwhile: rows lie too far apart to be foreseen.
+template <typename T, typename F, int rows>
+inline void add_some_rows(const T* matrix, int64_t stride, const F* x, int64_t outputs, F* sums) {
+  constexpr int width = lane_count<F>;
+  Lanes<F> factor[rows];
+#pragma GCC unroll 8
+  for (int k = 0; k < rows; ++k) factor[k] = x[k] - Lanes<F>{};
+  int64_t i = 0;
+  for (; i + width <= outputs; i += width) {
+    Lanes<F> sum = load_lanes<F>(sums + i);
+#pragma GCC unroll 8
+    for (int k = 0; k < rows; ++k) {
+      const T* from = matrix + k * stride + i;
+      // An address, not an element: the last rows have none after them.
+      if (i * sizeof(T) % 64 == 0) {
+        __builtin_prefetch(
+            reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(from) +
+                                          static_cast<uintptr_t>(rows * stride) * sizeof(T)),
+            0, 2);
+      }
+      sum = fused_multiply_add(load_lanes<F>(from), factor[k], sum);
+    }
+    store_lanes(sums + i, sum);
+  }
+  if (i < outputs) {
+    Lanes<F> sum = load_some_lanes<F>(sums + i, outputs - i);
+    for (int k = 0; k < rows; ++k) {
+      sum = fused_multiply_add(load_some_lanes<F>(matrix + k * stride + i, outputs - i), factor[k],
+                               sum);
+    }
+    store_some_lanes(sums + i, sum, outputs - i);
+  }
+}
+
 template <typename T, typename F>
 inline void add_rows(const T* matrix, int64_t stride, const F* x, int64_t count, int64_t outputs,
                      F* sums) {
-  constexpr int width = lane_count<F>;
-  constexpr int vectors = 4;
-  int64_t i = 0;
-  for (; i + vectors * width <= outputs; i += vectors * width) {
-    Lanes<F> sum[vectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sum[v] = load_lanes<F>(sums + i + v * width);
-    for (int64_t k = 0; k < count; ++k) {
-      const T* row = matrix + k * stride + i;
-      __builtin_prefetch(row + 8 * stride);
-      Lanes<F> factor = x[k] - Lanes<F>{};
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) {
-        sum[v] = fused_multiply_add(load_lanes<F>(row + v * width), factor, sum[v]);
-      }
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) store_lanes(sums + i + v * width, sum[v]);
+  int64_t k = 0;
+  for (; k + 8 <= count; k += 8) {
+    add_some_rows<T, F, 8>(matrix + k * stride, stride, x + k, outputs, sums);
   }
-  for (; i < outputs; i += width) {
-    int64_t rest = outputs - i < width ? outputs - i : width;
-    Lanes<F> sum = load_some_lanes<F>(sums + i, rest);
-    for (int64_t k = 0; k < count; ++k) {
-      Lanes<F> factor = x[k] - Lanes<F>{};
-      sum = fused_multiply_add(load_some_lanes<F>(matrix + k * stride + i, rest), factor, sum);
-    }
-    store_some_lanes(sums + i, sum, rest);
+  for (; k < count; ++k) {
+    add_some_rows<T, F, 1>(matrix + k * stride, stride, x + k, outputs, sums);
   }
 }
 

@@ -204,14 +204,22 @@ void prepare_pairs(const void* from, int64_t depth, void* prepared) {
   auto* ordered = static_cast<BFloat16*>(prepared);
   auto* sums = reinterpret_cast<float*>(ordered + depth);
   for (int64_t k = 0; k < depth; k += 128) {
-    for (int64_t j = 0; j < 4; ++j) {
-      for (int64_t i = 0; i < 32; ++i) ordered[k + j * 32 + i] = x[k + 4 * i + j];
+    for (int64_t i = 0; i < 32; i += 8) {
+      __m512i fours = _mm512_loadu_si512(x + k + 4 * i);
+      auto put = [&](int64_t j, __m512i words) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(ordered + k + j * 32 + i),
+                         _mm512_maskz_cvtepi64_epi16(0xff, words));
+      };
+      put(0, fours);
+      put(1, _mm512_maskz_srli_epi64(0xff, fours, 16));
+      put(2, _mm512_maskz_srli_epi64(0xff, fours, 32));
+      put(3, _mm512_maskz_srli_epi64(0xff, fours, 48));
     }
   }
   for (int64_t g = 0; g < depth / 64; ++g) {
-    float sum = 0;
-    for (int64_t i = 0; i < 64; ++i) sum += to_float(x[g * 64 + i]);
-    sums[g] = sum;
+    Lanes<float> sum[4];
+    for (int64_t v = 0; v < 4; ++v) sum[v] = load_lanes<float>(x + g * 64 + v * 16);
+    sums[g] = add_lanes<float>((sum[0] + sum[1]) + (sum[2] + sum[3]));
   }
 }
 
@@ -272,7 +280,8 @@ __attribute__((target("avx512bf16"))) void dot_pair_rows(const void* prepared, i
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
         const uint8_t* from = codes + r * row_bytes + k / 2;
-        __builtin_prefetch(from + 2048);
+        // The same place some rows on, into the second level: the first can wait for too few lines.
+        __builtin_prefetch(from + 2 * rows * row_bytes, 0, 2);
         __m512 part = dot_block(from, x0, x1, x2, x3);
         __m512 factor = _mm512_maskz_permutexvar_ps(0xffff, lanes, scale[r]);
         total[r] = _mm512_fmadd_ps(part, factor, total[r]);
