@@ -171,7 +171,7 @@ class Job {
   // Why not; empty when it was widened.
   std::string try_to_widen(llvm::Module& module, CompiledKernel& kernel) {
     llvm::Function& scalar = kernel_of(module);
-    WidenResult result = widen(scalar, options_.instruction_set);
+    WidenResult result = widen(scalar, options_.instruction_set, static_cast<bool>(dump_));
     steps_.done("widening");
     for (const std::string& remark : result.remarks) remarks_ += remark + "\n";
     if (!result.group) return result.declined;

@@ -29,8 +29,11 @@ llvm::SmallVector<int, simdgroup_width> reversed() {
 
 }  // namespace
 
-void Emitter::remark(const llvm::Instruction& instruction, const std::string& text) {
-  if (version_ == converged) result_.remarks.push_back(describe(instruction) + ' ' + text);
+void Emitter::remark(const llvm::Instruction& instruction, const std::string& text,
+                     const Value* cause) {
+  if (version_ != converged || !result_.wants_remarks) return;
+  std::string because = cause ? " because " + describe(*cause) + " varies" : "";
+  result_.remarks.push_back(describe(instruction) + ' ' + text + because);
 }
 
 // Threadgroup and private memory belong to the thread that runs the group: no other sees it.
@@ -165,7 +168,7 @@ void Emitter::emit_load(llvm::LoadInst& load) {
     if (all_on() && load_group(load)) return;
     remark(load, "gathers because lanes are scattered by a fixed pattern");
   } else {
-    remark(load, "gathers because " + describe(*pointer) + " varies");
+    remark(load, "gathers", pointer);
   }
   define(load, gather(type, vector_of(pointer), load.getAlign()));
 }
@@ -278,7 +281,7 @@ void Emitter::emit_store(llvm::StoreInst& store) {
     }
   }
   if (s.kind == Shape::varying) {
-    remark(store, "scatters because " + describe(*pointer) + " varies");
+    remark(store, "scatters", pointer);
   } else if (s.kind == Shape::pattern) {
     remark(store, "scatters because lanes are scattered by a fixed pattern");
   } else if (s.stride != static_cast<int64_t>(size)) {

@@ -157,7 +157,8 @@ class Emitter {
   Value* collect(const Staged& from);
   Value* last_active(Value* vector);
   bool is_group_private(const Value* pointer) const;
-  void remark(const llvm::Instruction& instruction, const std::string& text);
+  void remark(const llvm::Instruction& instruction, const std::string& text,
+              const Value* cause = nullptr);
 
   llvm::Function& scalar_;
   llvm::Module& module_;

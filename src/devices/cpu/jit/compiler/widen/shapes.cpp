@@ -164,7 +164,7 @@ Shapes::Shapes(llvm::Function& function, ControlFlow& flow, const PrivateMemory&
         if (next.kind == Shape::varying && !because_.contains(&instruction)) {
           for (const Value* operand : instruction.operands()) {
             if (of(operand).kind != Shape::varying) continue;
-            because_[&instruction] = "of " + describe(*operand);
+            because_[&instruction] = {nullptr, operand};
             break;
           }
         }
@@ -210,11 +210,12 @@ Shape Shapes::evaluate(const Instruction& instruction) {
       return linear(static_cast<int64_t>(
           memory_.blocks.find(cast<llvm::AllocaInst>(&instruction))->second.stride()));
     case Instruction::Load:
-      if (!all_uniform) because_.try_emplace(&instruction, "its address differs between lanes");
+      if (!all_uniform)
+        because_.try_emplace(&instruction, Cause{"its address differs between lanes", nullptr});
       return all_uniform ? uniform() : varying();
     case Instruction::AtomicRMW:
     case Instruction::AtomicCmpXchg:
-      because_.try_emplace(&instruction, "lanes take turns");
+      because_.try_emplace(&instruction, Cause{"lanes take turns", nullptr});
       return varying();
     case Instruction::ExtractValue:
       return varying();
@@ -469,7 +470,7 @@ Shape Shapes::evaluate_call(const llvm::CallInst& call) {
       }
       case Intrinsic::thread_position_in_threadgroup:
         if (assumption_ == Assumption::any) {
-          because_.try_emplace(&call, "it is a thread's position");
+          because_.try_emplace(&call, Cause{"it is a thread's position", nullptr});
           return varying();
         }
         return cast<llvm::ConstantInt>(call.getArgOperand(0))->isZero() ? linear(1, simdgroup_width)
@@ -482,7 +483,7 @@ Shape Shapes::evaluate_call(const llvm::CallInst& call) {
     if (behaviour_of(*intrinsic) == Behaviour::cross_lane) {
       llvm::StringRef name = call.getCalledFunction()->getName();
       if (name.starts_with("__hf_reduce_")) return uniform();
-      because_.try_emplace(&call, "lanes get different values");
+      because_.try_emplace(&call, Cause{"lanes get different values", nullptr});
       return varying();
     }
     return uniform();
@@ -500,7 +501,7 @@ Shape Shapes::evaluate_phi(const llvm::PHINode& phi) {
   const llvm::BasicBlock* block = phi.getParent();
   bool same = phi.hasConstantValue() != nullptr;
   if (!same && joins_.contains(block)) {
-    because_.try_emplace(&phi, "lanes come here by different ways");
+    because_.try_emplace(&phi, Cause{"lanes come here by different ways", nullptr});
     return varying();
   }
   for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
@@ -510,7 +511,8 @@ Shape Shapes::evaluate_phi(const llvm::PHINode& phi) {
       for (const llvm::Loop* loop = flow_.loops.getLoopFor(defined->getParent()); loop;
            loop = loop->getParentLoop()) {
         if (!loop->contains(block) && varying_loops_.contains(loop)) {
-          because_.try_emplace(&phi, "lanes leave the loop in different iterations");
+          because_.try_emplace(&phi,
+                               Cause{"lanes leave the loop in different iterations", nullptr});
           return varying();
         }
       }
@@ -580,7 +582,7 @@ Shape Shapes::evaluate_extension(const llvm::CastInst& extension) {
     return proven;
   }
   if (assumption_ == Assumption::any || width < 16) {
-    because_.try_emplace(&extension, "it may wrap around between lanes");
+    because_.try_emplace(&extension, Cause{"it may wrap around between lanes", nullptr});
     return varying();
   }
   guarded_.insert(&extension);
@@ -763,7 +765,9 @@ std::vector<std::string> Shapes::reasons() const {
   for (const Instruction& instruction : llvm::instructions(function_)) {
     auto found = because_.find(&instruction);
     if (found == because_.end() || of(&instruction).kind != Shape::varying) continue;
-    result.push_back(describe(instruction) + " varies because " + found->second);
+    const Cause& cause = found->second;
+    result.push_back(describe(instruction) + " varies because " +
+                     (cause.operand ? "of " + describe(*cause.operand) : cause.reason));
   }
   return result;
 }

@@ -132,7 +132,12 @@ class Shapes {
   llvm::DenseSet<const llvm::BasicBlock*> joins_;  // reached by lanes that parted before
   llvm::DenseSet<const llvm::Loop*> varying_loops_;
   llvm::DenseSet<const llvm::Instruction*> guarded_;
-  llvm::DenseMap<const llvm::Value*, std::string> because_;
+  // Why a value varies. Kept short: putting it into words takes longer than all the rest.
+  struct Cause {
+    const char* reason = nullptr;          // or
+    const llvm::Value* operand = nullptr;  // which varies itself
+  };
+  llvm::DenseMap<const llvm::Value*, Cause> because_;
   bool needs_aligned_grid_ = false;
 };
 

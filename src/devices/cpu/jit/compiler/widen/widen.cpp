@@ -79,14 +79,17 @@ llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& re
       Emitter(normal, flow, memory, converged, masked, linearisation, polled, set, result).run();
   cut_at_barriers(group);
   result.frame_bytes = static_cast<uint32_t>(group.frame_bytes);
-  for (std::string& reason : converged.reasons()) result.remarks.push_back(std::move(reason));
+  if (result.wants_remarks) {
+    for (std::string& reason : converged.reasons()) result.remarks.push_back(std::move(reason));
+  }
   return group.function;
 }
 
 }  // namespace
 
-WidenResult widen(llvm::Function& scalar, InstructionSet set) {
+WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks) {
   WidenResult result;
+  result.wants_remarks = wants_remarks;
   llvm::ValueToValueMapTy copies;
   llvm::Function* normal = llvm::CloneFunction(&scalar, copies);
   normal->setName(scalar.getName() + ".normal");

@@ -36,11 +36,12 @@ struct WidenResult {
   // What a kernel's author tunes with: which values vary and why, which accesses are gathers and
   // why. With source lines where the IR has them.
   std::vector<std::string> remarks;
+  bool wants_remarks = false;
 };
 
 // `scalar` has been through define_arithmetic (reference.h) and expand_math, like every kernel
 // before it is lowered. Leaves it as it was; the new function is in the same module. The scalar
 // function and its threadgroup variables are dead then: whoever emits the object erases them.
-WidenResult widen(llvm::Function& scalar, InstructionSet set);
+WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks = false);
 
 }  // namespace holdfast::jit
