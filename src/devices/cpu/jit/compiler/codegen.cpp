@@ -242,15 +242,19 @@ void expand_memory_intrinsics(llvm::Function& function) {
   for (llvm::MemIntrinsic* intrinsic : found) expand(*intrinsic);
 }
 
-ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine, bool with_assembly) {
+std::string assembly_of(const llvm::Module& module, llvm::TargetMachine& machine) {
+  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
+  for (llvm::Function& function : *copy) {
+    if (!function.isDeclaration()) expand_memory_intrinsics(function);
+  }
+  llvm::SmallVector<char, 0> text = emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
+  return std::string(text.begin(), text.end());
+}
+
+ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
   ObjectCode code;
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) expand_memory_intrinsics(function);
-  }
-  if (with_assembly) {
-    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-    llvm::SmallVector<char, 0> text = emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
-    code.assembly.assign(text.begin(), text.end());
   }
   llvm::SmallVector<char, 0> bytes = emit(module, machine, llvm::CodeGenFileType::ObjectFile);
   auto object = llvm::object::ObjectFile::createELFObjectFile(

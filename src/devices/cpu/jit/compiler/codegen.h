@@ -36,12 +36,13 @@ void expand_memory_intrinsics(llvm::Function& function);
 struct ObjectCode {
   std::vector<char> bytes;   // position independent, ELF
   uint32_t stack_bytes = 0;  // of the function that needs most
-  std::string assembly;      // the same code as text, when asked for
 };
 
 // Consumes the module: code generation changes it. Throws std::logic_error that names the symbol
 // when the code needs anything from outside the object.
-ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine,
-                       bool with_assembly = false);
+ObjectCode emit_object(llvm::Module& module, llvm::TargetMachine& machine);
+
+// The code that emit_object would make, as text. Leaves the module as it is.
+std::string assembly_of(const llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace holdfast::jit

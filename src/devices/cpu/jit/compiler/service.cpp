@@ -81,16 +81,19 @@ void erase_unused_globals(llvm::Module& module) {
   }
 }
 
-// How long each step took, in processor time of this thread: a part of the dump.
+// How long each step took, in processor time of this thread, and how much it left for the next: a
+// part of the dump.
 class Steps {
  public:
-  void done(const char* step) {
-    double now = clock();
-    char line[80];
-    std::snprintf(line, sizeof(line), "%8.2f ms  %s\n", (now - last_) * 1e3, step);
+  void done(const char* step, const llvm::Module& module) {
+    char line[120];
+    std::snprintf(line, sizeof(line), "%8.2f ms  %s: %u instructions\n", (clock() - last_) * 1e3,
+                  step, module.getInstructionCount());
     text_ += line;
-    last_ = now;
+    skip();
   }
+  // What was done since is no step of the compilation.
+  void skip() { last_ = clock(); }
   const std::string& text() const { return text_; }
 
  private:
@@ -107,13 +110,14 @@ class Steps {
 class Job {
  public:
   Job(const msl::KernelInterface& interface, const CompileOptions& options, const std::string& name,
-      const Dump& dump)
+      const Dump& dump, Steps& steps)
       : interface_(interface),
         options_(options),
         name_(name),
         dump_(dump),
         owned_machine_(machines().take(options.instruction_set)),
-        machine_(*owned_machine_) {}
+        machine_(*owned_machine_),
+        steps_(steps) {}
   ~Job() { machines().give_back(options_.instruction_set, std::move(owned_machine_)); }
 
   CompiledKernel run(std::unique_ptr<llvm::Module> module) {
@@ -144,7 +148,7 @@ class Job {
     kernel.symbol =
         lower_to_thread(kernel_of(*module), kernel.threadgroup_bytes, &parks)->getName().str();
     set_target(*module, machine_);
-    steps_.done("one thread at a time");
+    steps_.done("one thread at a time", *module);
     verify(*module, "the reference lowering");
     uint32_t stack = emit(*module, kernel);
     kernel.register_bytes = parks ? stack : 0;
@@ -172,7 +176,7 @@ class Job {
   std::string try_to_widen(llvm::Module& module, CompiledKernel& kernel) {
     llvm::Function& scalar = kernel_of(module);
     WidenResult result = widen(scalar, options_.instruction_set, static_cast<bool>(dump_));
-    steps_.done("widening");
+    steps_.done("widening", module);
     for (const std::string& remark : result.remarks) remarks_ += remark + "\n";
     if (!result.group) return result.declined;
     kernel.lowering = Lowering::widened;
@@ -196,11 +200,14 @@ class Job {
     for (llvm::Function& function : module) {
       if (!function.isDeclaration()) expand_math(function, options_.instruction_set);
     }
-    steps_.done("optimising");
-    if (dump_) dump_.module((std::string("optimised.") + lowered).c_str(), module);
-    ObjectCode code = emit_object(module, machine_, /*with_assembly=*/static_cast<bool>(dump_));
-    steps_.done("code generation (twice, for the assembly)");
-    dump_.text("s", code.assembly);
+    steps_.done("optimising", module);
+    if (dump_) {
+      dump_.module((std::string("optimised.") + lowered).c_str(), module);
+      dump_.text("s", assembly_of(module, machine_));
+      steps_.skip();
+    }
+    ObjectCode code = emit_object(module, machine_);
+    steps_.done("code generation", module);
     kernel.object = std::move(code.bytes);
     return std::max<uint32_t>(code.stack_bytes, 1);
   }
@@ -211,7 +218,7 @@ class Job {
   const Dump& dump_;
   std::unique_ptr<llvm::TargetMachine> owned_machine_;
   llvm::TargetMachine& machine_;
-  Steps steps_;
+  Steps& steps_;
   std::string remarks_;
 };
 
@@ -242,10 +249,12 @@ class Service final : public Compiler {
     Dump dump(options.dump_directory, source.kernel,
               std::string(identity) + "." + instruction_set_name(options.instruction_set));
     dump.text("metal", source.text);
+    Steps steps;
     llvm::LLVMContext context;
     msl::KernelInterface interface;
     std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(source, context, interface);
-    return Job(interface, options, source.kernel, dump).run(std::move(module));
+    steps.done("the front-end", *module);
+    return Job(interface, options, source.kernel, dump, steps).run(std::move(module));
   }
 };
 
@@ -255,7 +264,8 @@ CompiledKernel compile_scalar_ir(std::unique_ptr<llvm::Module> module,
                                  const msl::KernelInterface& interface,
                                  const CompileOptions& options, const std::string& name) {
   Dump dump(options.dump_directory, name, instruction_set_name(options.instruction_set));
-  return Job(interface, options, name, dump).run(std::move(module));
+  Steps steps;
+  return Job(interface, options, name, dump, steps).run(std::move(module));
 }
 
 Compiler& service() {
