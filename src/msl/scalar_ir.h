@@ -1,7 +1,7 @@
 // Scalar IR: what the front-end hands to a lowering. One function is one thread.
 //
-// The module holds one kernel function, `void @<entry>(…)`, optimised without vectorising (mem2reg,
-// SROA, inlining of everything, simplified control flow). In it
+// The module holds one kernel function, `void @<entry>(…)`, the only external one, optimised
+// without vectorising (mem2reg, SROA, inlining of everything, simplified control flow). In it
 //   - every parameter is a pointer: addrspace(1) a `device` buffer, addrspace(5) a `constant` one,
 //   addrspace(3)
 //     dynamic threadgroup memory. Parameter i is slot i of KernelInterface::arguments. There are no
@@ -10,6 +10,10 @@
 //   intrinsics on
 //     scalars (fma, sqrt, floor, minnum, ctpop, memcpy, lifetime, …); there is no recursion and no
 //     call through a pointer;
+//   - beside it there may be shared functions: internal, of scalars (float, i32, i64) that give
+//   one,
+//     without memory, loops, cross-lane operations and further calls but of LLVM's intrinsics. The
+//     kernel calls them wherever it likes, also before it is known whether the result is needed;
 //   - threadgroup variables are globals in addrspace(3) without a value (undef), constant tables
 //   globals in
 //     addrspace(5) with one; there are no other globals that are written;

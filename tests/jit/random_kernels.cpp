@@ -39,6 +39,7 @@ class Generator {
     choose_sizes(kernel);
     uses_shared_ = threads_ > 0 && !random_.one_in(4);
     helper_ = random_.one_in(2);
+    wave_ = random_.one_in(2);
     std::string body = block(2, /*depth=*/0, /*uniform=*/true, 3 + random_.below(4));
     kernel.source = head() + body + tail();
     return kernel;
@@ -76,6 +77,21 @@ class Generator {
            "    a = a * 5u + (b ^ k);\n"
            "  }\n"
            "  return a - b;\n"
+           "}\n";
+    }
+    // Arithmetic without loops: compiled once and called, when the kernel has enough of it.
+    if (wave_) {
+      s += "float wave(float x, uint k) {\n"
+           "  uint u = as_type<uint>(x) ^ (k * 2654435761u);\n"
+           "  float y = x * 0.25f + float(u & 15u);\n"
+           "  if (y > 20.0f) {\n"
+           "    y = sin(y) + float(u / ((k & 63u) | 1u)) * 1.0e-9f;\n"
+           "    if ((u & 3u) == 1u) y = float(ulong(u) % (ulong(k) + 1ul)) * 1.0e-6f - y;\n"
+           "  } else if ((k & 1u) != 0u) {\n"
+           "    y = y / (1.5f + y * y) + float(half(y));\n"
+           "    y = fma(y, 0.5f, exp(-y * y));\n"
+           "  }\n"
+           "  return y * y < 1.0e6f ? y : 1.0f;\n"
            "}\n";
     }
     s += "[[kernel]] void random_kernel(device const uint* in [[buffer(0)]],\n"
@@ -252,7 +268,11 @@ class Generator {
       }
     }
     std::string x = float_expression(depth + 1), y = float_expression(depth + 1);
-    switch (random_.below(9)) {
+    switch (random_.below(wave_ ? 12 : 9)) {
+      case 9:
+      case 10:
+      case 11:
+        return "wave(" + x + ", " + variable() + ")";
       case 0:
       case 1:
         return "(" + x + " + " + y + ")";
@@ -463,7 +483,7 @@ class Generator {
   Random random_;
   uint32_t budget_;  // statements that are still to be made of others
   uint32_t threads_ = 0;
-  bool uses_shared_ = false, helper_ = false;
+  bool uses_shared_ = false, helper_ = false, wave_ = false;
   uint32_t loops_ = 0;
   std::vector<std::string> loop_variables_;
 };

@@ -384,3 +384,31 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
                 {Buffer::floats(5000, 1), Buffer::zeros(4096), Buffer::integers(1024, 3, 4000)},
                 rows);
 }
+
+TEST_CASE("widen: functions that several places of a kernel share") {
+  // Converged, where lanes part, with arguments that are the same in all lanes, and with rare ways
+  // that some, all or no lanes take.
+  check_widened(
+      R"(
+float curve(float a, uint n) {
+  float r = sin(a) + float(n / ((n & 7) | 1)) * 0.125f;
+  if (a > 1.5f) {
+    r = r * r / (a + 0.5f) + exp(-a) + float(ulong(n) * 77 / (ulong(n) + 1));
+    if (n & 1) r = tanh(r) * 3 - log(abs(r) + 1);
+  }
+  return r + pow(abs(a), 1.25f);
+}
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              device const float* huge [[buffer(2)]], uint gid [[thread_position_in_grid]],
+              uint group [[threadgroup_position_in_grid]]) {
+  float a = x[gid], sum = curve(a, gid) + sin(huge[gid]);
+  sum += curve(float(group) * 0.5f, group) + sin(float(group) * 1e9f);
+  for (uint i = 0; i < (gid & 7); ++i) {
+    a = a * 1.25f + 0.25f;
+    if (a > 1) sum += curve(a, i) + sin(a); else sum -= curve(-a, gid) * sin(a * 3e8f);
+    if (sum > 20) break;
+  }
+  y[gid] = sum + curve(sum, 3) + sin(sum);
+})",
+      {Buffer::floats(1024, 1), Buffer::zeros(4096), Buffer::floats(1024, 2, -1e12f, 1e12f)}, rows);
+}

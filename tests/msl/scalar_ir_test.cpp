@@ -65,3 +65,41 @@ template [[host_name("foo_f32")]] [[kernel]] decltype(foo<float, 64>) foo<float,
   CHECK(count(text, "call void @__hf_threadgroup_barrier") == 1);
   CHECK(text.find("[64 x float] undef") != std::string::npos);
 }
+
+TEST_CASE("arithmetic that a kernel would repeat is shared, all else is inlined") {
+  auto functions_of = [](const std::string& header, const std::string& body) {
+    Compiled k = compile(header +
+                         "[[kernel]] void k(device float* x [[buffer(0)]],\n"
+                         "    uint i [[thread_position_in_grid]]) {\n" +
+                         body + "}\n");
+    REQUIRE_MESSAGE(k.module != nullptr, k.error);
+    CHECK(check_scalar_ir(*k.module, k.interface) == "");
+    return count(print(*k.module), "define");
+  };
+  auto repeated = [](const std::string& statement, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += statement;
+    return text;
+  };
+  const std::string sine = "x[i] += sin(x[i] * 3);\n";
+  CHECK(functions_of("", repeated(sine, 1)) == 1);
+  CHECK(functions_of("", repeated(sine, 10)) == 2);
+  CHECK(functions_of("", repeated("x[i] += sin(x[i]) + tanh(x[i]);\n", 10)) == 3);
+  // Nothing to gain: a function of constants is a constant, a small one is smaller than its call.
+  CHECK(functions_of("", repeated("x[i] += sin(0.5f);\n", 10)) == 1);
+  CHECK(functions_of("", repeated("x[i] = x[i] * x[i] + max(x[i], 1.0f);\n", 50)) == 1);
+  // What it depends on is not its arguments alone.
+  const std::string memory =
+      "void f(device float* x, uint i) { x[i] += 1.0f + 0.5f * x[i + 1]; }\n";
+  CHECK(functions_of(memory, repeated("f(x, i);\n", 50)) == 1);
+  const std::string lanes =
+      "float f(float a) { return sin(simd_sum(a)) * 2 + sin(simd_max(a) + a) + cos(a * 2); }\n";
+  CHECK(functions_of(lanes, "x[i] = f(f(x[i]));\n") == 1);
+  const std::string loop =
+      "float f(float a, int n) { for (int i = 0; i < n; ++i) a = a * a / 3 + 1; return a; }\n";
+  CHECK(functions_of(loop, repeated("x[i] += f(x[i], i & 7);\n", 50)) == 1);
+  // The user's own; what it calls is part of it.
+  const std::string gelu =
+      "float gelu(float a) { return a * (1 + tanh(a * (1 + 0.04f * a * a))); }\n";
+  CHECK(functions_of(gelu, repeated("x[i] = gelu(x[i]);\n", 10)) == 2);
+}

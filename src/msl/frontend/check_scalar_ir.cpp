@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "msl/frontend/frontend.h"
+#include "msl/frontend/inline_calls.h"
 #include "msl/scalar_ir.h"
 
 namespace holdfast::msl {
@@ -39,7 +40,7 @@ std::string check_call(const llvm::CallBase& call) {
   if (call.isInlineAsm()) return "inline assembly is not part of the language";
   const llvm::Function* callee = call.getCalledFunction();
   if (callee == nullptr) return "calls through pointers are not part of the language";
-  if (is_generic_intrinsic(*callee)) return {};
+  if (is_generic_intrinsic(*callee) || is_shared_function(*callee)) return {};
   if (!is_intrinsic_row(callee->getName())) {
     return "calls " + quoted(callee->getName()) + ", which is declared but not defined";
   }
@@ -91,7 +92,7 @@ std::string check_scalar_ir(const llvm::Module& module, const KernelInterface& i
   if (entry == nullptr || entry->isDeclaration())
     return "there is no function with the entry's name";
   for (const llvm::Function& function : module) {
-    if (&function != entry && !function.isDeclaration()) {
+    if (&function != entry && !function.isDeclaration() && !is_shared_function(function)) {
       return "function " + quoted(function.getName()) + " was not inlined";
     }
   }

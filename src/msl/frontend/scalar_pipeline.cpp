@@ -11,7 +11,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <llvm/Transforms/IPO/GlobalOpt.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -26,6 +25,7 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Scalar/LoopUnrollPass.h>
+#include <llvm/Transforms/Scalar/LowerExpectIntrinsic.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
@@ -36,6 +36,7 @@
 
 #include "msl/frontend/define_arithmetic.h"
 #include "msl/frontend/frontend.h"
+#include "msl/frontend/inline_calls.h"
 #include "msl/scalar_ir.h"
 
 namespace holdfast::msl {
@@ -185,7 +186,6 @@ void prepare(llvm::Module& module, llvm::Function& entry, MathMode math) {
     if (function.isDeclaration()) continue;
     function.setLinkage(&function == &entry ? llvm::GlobalValue::ExternalLinkage
                                             : llvm::GlobalValue::InternalLinkage);
-    if (&function != &entry) function.addFnAttr(llvm::Attribute::AlwaysInline);
   }
   for (llvm::GlobalVariable& global : module.globals()) {
     if (global.isDeclaration() || global.getName().starts_with("llvm.")) continue;
@@ -282,23 +282,21 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
                            .hoistCommonInsts(false)
                            .sinkCommonInsts(false);
   {
-    // Small bodies first, so that inlining copies little.
-    llvm::FunctionPassManager small;
-    small.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-    small.addPass(llvm::EarlyCSEPass());
-    small.addPass(llvm::SimplifyCFGPass(options));
     if (module.getNamedGlobal("llvm.global_ctors") != nullptr) {
       llvm::ModulePassManager initialising;
       initialising.addPass(llvm::GlobalOptPass());
       initialising.run(module, modules);
       drop_initialisers(module);
     }
-    llvm::ModulePassManager inlining;
-    inlining.addPass(llvm::GlobalDCEPass());
-    inlining.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(small)));
-    inlining.addPass(llvm::AlwaysInlinerPass(false));
-    inlining.addPass(llvm::GlobalDCEPass());
-    inlining.run(module, modules);
+    llvm::FunctionPassManager small;
+    small.addPass(llvm::LowerExpectIntrinsicPass());
+    small.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    small.addPass(llvm::EarlyCSEPass());
+    small.addPass(llvm::SimplifyCFGPass(options));
+    inline_calls(entry, small, functions);
+    llvm::ModulePassManager unused;
+    unused.addPass(llvm::GlobalDCEPass());
+    unused.run(module, modules);
   }
 
   llvm::FunctionPassManager passes;
@@ -339,7 +337,9 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
   passes.addPass(llvm::SimplifyCFGPass(options));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass(options));
-  passes.run(entry, functions);
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
 
   const bool has_vectors =
       std::any_of(llvm::inst_begin(entry), llvm::inst_end(entry), [](const llvm::Instruction& i) {
@@ -362,11 +362,11 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
 
 // Flags of fast modes have done their work: what is left must compute the same in every lowering.
 // A path that C++ says is never taken ends the thread instead of running into what follows.
-void finish(llvm::Module& module, llvm::Function& entry) {
-  llvm::LLVMContext& context = module.getContext();
-  mark_constant_loads(entry);
-  const llvm::DataLayout& layout = module.getDataLayout();
-  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(entry))) {
+void finish(llvm::Function& function) {
+  llvm::LLVMContext& context = function.getContext();
+  mark_constant_loads(function);
+  const llvm::DataLayout& layout = function.getParent()->getDataLayout();
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
     if (llvm::isa<llvm::FPMathOperator>(instruction)) {
       instruction.copyFastMathFlags(llvm::FastMathFlags());
     }
@@ -379,10 +379,19 @@ void finish(llvm::Module& module, llvm::Function& entry) {
           std::min(store->getAlign(), layout.getABITypeAlign(store->getValueOperand()->getType())));
     }
     if (llvm::isa<llvm::UnreachableInst>(instruction)) {
-      llvm::ReturnInst::Create(context, nullptr, &instruction);
+      llvm::Type* type = function.getReturnType();
+      llvm::Value* result = type->isVoidTy() ? nullptr : llvm::Constant::getNullValue(type);
+      llvm::ReturnInst::Create(context, result, &instruction);
       instruction.eraseFromParent();
     }
   }
+}
+
+void finish(llvm::Module& module, llvm::Function& entry) {
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) finish(function);
+  }
+  llvm::LLVMContext& context = module.getContext();
   llvm::AttributeList attributes;
   llvm::AttrBuilder kept(context);
   kept.addAttribute(llvm::Attribute::NoUnwind);

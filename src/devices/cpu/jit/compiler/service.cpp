@@ -24,6 +24,7 @@
 #include "devices/cpu/jit/compiler/widen/widen.h"
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
+#include "msl/frontend/inline_calls.h"
 
 namespace holdfast::jit {
 namespace {
@@ -53,11 +54,11 @@ Machines& machines() {
   return *instance;
 }
 
-// The one function of a scalar module.
+// The kernel of a scalar module: the others are shared functions.
 llvm::Function& kernel_of(llvm::Module& module) {
   llvm::Function* found = nullptr;
   for (llvm::Function& function : module) {
-    if (function.isDeclaration()) continue;
+    if (function.isDeclaration() || msl::is_shared_function(function)) continue;
     if (found) throw std::logic_error("[jit] the front-end left more than one function");
     found = &function;
   }
@@ -74,7 +75,10 @@ void verify(const llvm::Module& module, const char* after) {
                            problem.substr(0, problem.find('\n')));
 }
 
-void erase_unused_globals(llvm::Module& module) {
+void erase_unused(llvm::Module& module) {
+  for (llvm::Function& function : llvm::make_early_inc_range(module)) {
+    if (msl::is_shared_function(function) && function.use_empty()) function.eraseFromParent();
+  }
   for (llvm::GlobalVariable& global : llvm::make_early_inc_range(module.globals())) {
     global.removeDeadConstantUsers();
     if (global.use_empty()) global.eraseFromParent();
@@ -124,8 +128,11 @@ class Job {
     set_target(*module, machine_);
     dump_.module("scalar.ll", *module);
     verify(*module, "the front-end");
-    define_arithmetic(kernel_of(*module));
-    expand_math(kernel_of(*module), options_.instruction_set);
+    for (llvm::Function& function : *module) {
+      if (function.isDeclaration()) continue;
+      define_arithmetic(function);
+      expand_math(function, options_.instruction_set);
+    }
     CompiledKernel kernel;
     kernel.interface = interface_;
     if (options_.lowering == Lowering::reference) {
@@ -144,6 +151,7 @@ class Job {
  private:
   void to_reference(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
     kernel.lowering = Lowering::reference;
+    msl::inline_shared_functions(*module);
     bool parks = false;
     kernel.symbol =
         lower_to_thread(kernel_of(*module), kernel.threadgroup_bytes, &parks)->getName().str();
@@ -184,7 +192,7 @@ class Job {
     kernel.frame_bytes = result.frame_bytes;
     kernel.threadgroup_bytes = result.threadgroup_bytes;
     scalar.eraseFromParent();
-    erase_unused_globals(module);
+    erase_unused(module);
     set_target(module, machine_);
     verify(module, "widening");
     emit(module, kernel);

@@ -1,11 +1,12 @@
 // Values of the block being written, and arithmetic on them.
-#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
+#include "devices/cpu/jit/compiler/widen/operations.h"
+#include "devices/cpu/jit/compiler/widen/wide_function.h"
 #include "devices/cpu/jit/kernel_abi.h"
 
 namespace holdfast::jit {
@@ -252,99 +253,23 @@ llvm::Value* Emitter::emit_pointer(llvm::GetElementPtrInst& gep) {
 }
 
 llvm::Value* Emitter::emit_vector(Instruction& instruction) {
-  llvm::Type* type = wide(instruction.getType());
-  if (auto* binary = dyn_cast<llvm::BinaryOperator>(&instruction)) {
-    switch (binary->getOpcode()) {
-      case Instruction::SDiv:
-      case Instruction::UDiv:
-      case Instruction::SRem:
-      case Instruction::URem:
-        return emit_division(*binary);
-      default:
-        break;
-    }
-    Value* result = b_.CreateBinOp(binary->getOpcode(), vector_of(binary->getOperand(0)),
-                                   vector_of(binary->getOperand(1)));
-    if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&instruction);
-    return result;
-  }
-  if (auto* unary = dyn_cast<llvm::UnaryOperator>(&instruction))
-    return b_.CreateUnOp(unary->getOpcode(), vector_of(unary->getOperand(0)));
-  if (isa<llvm::AddrSpaceCastInst>(instruction)) return vector_of(instruction.getOperand(0));
-  if (auto* conversion = dyn_cast<llvm::CastInst>(&instruction)) {
-    if (conversion->getOpcode() == Instruction::BitCast)
-      return b_.CreateBitOrPointerCast(vector_of(conversion->getOperand(0)), type);
-    return b_.CreateCast(conversion->getOpcode(), vector_of(conversion->getOperand(0)), type);
-  }
-  if (auto* compare = dyn_cast<llvm::CmpInst>(&instruction))
-    return b_.CreateCmp(compare->getPredicate(), vector_of(compare->getOperand(0)),
-                        vector_of(compare->getOperand(1)));
-  if (auto* select = dyn_cast<llvm::SelectInst>(&instruction)) {
-    bool one_choice = shape(select->getCondition()).kind == Shape::uniform;
-    Value* condition =
-        one_choice ? scalar_of(select->getCondition()) : vector_of(select->getCondition());
-    return b_.CreateSelect(condition, vector_of(select->getTrueValue()),
+  if (auto* select = dyn_cast<llvm::SelectInst>(&instruction);
+      select && shape(select->getCondition()).kind == Shape::uniform) {
+    return b_.CreateSelect(scalar_of(select->getCondition()), vector_of(select->getTrueValue()),
                            vector_of(select->getFalseValue()));
   }
-  if (isa<llvm::FreezeInst>(instruction))
-    return b_.CreateFreeze(vector_of(instruction.getOperand(0)));
+  if (has_wide_operation(instruction)) {
+    return widen_operation(b_, instruction, all_on() ? nullptr : mask(),
+                           [&](Value* operand) { return vector_of(operand); });
+  }
   if (auto* call = dyn_cast<llvm::CallInst>(&instruction)) return emit_vector_call(*call);
   throw Declined{"an instruction without a wide form: " + describe(instruction)};
 }
 
-// The divisor is never 0 nor the quotient too large (define_arithmetic), in lanes that are on. Up
-// to 32 bits through floating point, which is exact: the quotient's distance from the next integer
-// is more than a rounding.
-llvm::Value* Emitter::emit_division(llvm::BinaryOperator& division) {
-  unsigned opcode = division.getOpcode();
-  bool is_signed = opcode == Instruction::SDiv || opcode == Instruction::SRem;
-  bool is_remainder = opcode == Instruction::SRem || opcode == Instruction::URem;
-  llvm::Type* type = wide(division.getType());
-  Value* a = vector_of(division.getOperand(0));
-  Value* d = vector_of(division.getOperand(1));
-  if (isa<llvm::Constant>(division.getOperand(1)))
-    return b_.CreateBinOp(division.getOpcode(), b_.CreateFreeze(a), d);
-  unsigned bits = division.getType()->getIntegerBitWidth();
-  if (bits > 32) {
-    llvm::Constant* one = llvm::ConstantInt::get(type, 1);
-    if (!all_on()) d = b_.CreateSelect(mask(), d, one);
-    return b_.CreateBinOp(division.getOpcode(), b_.CreateFreeze(a), b_.CreateFreeze(d));
-  }
-  llvm::Type* real =
-      llvm::FixedVectorType::get(bits <= 16 ? b_.getFloatTy() : b_.getDoubleTy(), simdgroup_width);
-  a = b_.CreateFreeze(a);
-  d = b_.CreateFreeze(d);
-  Value* quotient = nullptr;
-  if (is_signed) {
-    quotient = b_.CreateFDiv(b_.CreateSIToFP(a, real), b_.CreateSIToFP(d, real));
-    quotient = b_.CreateFPToSI(quotient, type);
-  } else {
-    quotient = b_.CreateFDiv(b_.CreateUIToFP(a, real), b_.CreateUIToFP(d, real));
-    quotient = b_.CreateFPToUI(quotient, type);
-  }
-  if (!is_remainder) return quotient;
-  return b_.CreateSub(a, b_.CreateMul(quotient, d));
-}
-
 llvm::Value* Emitter::emit_vector_call(llvm::CallInst& call) {
-  auto* intrinsic = dyn_cast<llvm::IntrinsicInst>(&call);
-  if (!intrinsic) throw Declined{"a call to " + call.getCalledFunction()->getName().str()};
-  llvm::Intrinsic::ID id = intrinsic->getIntrinsicID();
-  if (llvm::isTriviallyVectorizable(id)) {
-    llvm::SmallVector<llvm::Type*, 3> types;
-    if (llvm::isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(wide(call.getType()));
-    llvm::SmallVector<Value*, 4> arguments;
-    for (unsigned i = 0; i < call.arg_size(); ++i) {
-      Value* argument = call.getArgOperand(i);
-      bool scalar = llvm::isVectorIntrinsicWithScalarOpAtArg(id, i);
-      if (scalar && shape(argument).kind != Shape::uniform)
-        throw Declined{"an intrinsic with an operand that must not vary: " + describe(call)};
-      arguments.push_back(scalar ? scalar_of(argument) : vector_of(argument));
-      if (llvm::isVectorIntrinsicWithOverloadTypeAtArg(id, static_cast<int>(i)))
-        types.push_back(arguments.back()->getType());
-    }
-    return b_.CreateCall(llvm::Intrinsic::getDeclaration(&module_, id, types), arguments);
-  }
+  llvm::Function* callee = call.getCalledFunction();
+  if (!callee->isDeclaration()) return emit_shared_call(call);
+  if (!callee->isIntrinsic()) throw Declined{"a call to " + callee->getName().str()};
   if (!call.doesNotAccessMemory() || call.getType()->isVoidTy() ||
       call.getType()->isAggregateType())
     throw Declined{"an intrinsic without a wide form: " + describe(call)};
@@ -364,6 +289,20 @@ llvm::Value* Emitter::emit_vector_call(llvm::CallInst& call) {
     copy->setDebugLoc(llvm::DebugLoc());
     result = b_.CreateInsertElement(result, b_.Insert(copy), lane);
   }
+  return result;
+}
+
+llvm::Value* Emitter::emit_shared_call(llvm::CallInst& call) {
+  llvm::Function* shared = call.getCalledFunction();
+  llvm::Function*& made = shared_[shared];
+  if (!made) {
+    made = widen_function(*shared, (group_->getName() + "." + shared->getName()).str(), set_);
+  }
+  llvm::SmallVector<Value*, 4> arguments;
+  for (Value* argument : call.args()) arguments.push_back(vector_of(argument));
+  arguments.push_back(mask());
+  llvm::CallInst* result = b_.CreateCall(made, arguments);
+  result->setCallingConv(made->getCallingConv());
   return result;
 }
 

@@ -117,8 +117,8 @@ class Emitter {
   void emit_instruction(llvm::Instruction& instruction);
   Value* emit_scalar(llvm::Instruction& instruction);
   Value* emit_vector(llvm::Instruction& instruction);
-  Value* emit_division(llvm::BinaryOperator& division);
   Value* emit_vector_call(llvm::CallInst& call);
+  Value* emit_shared_call(llvm::CallInst& call);
   Value* extend_base(const llvm::CastInst& extension, const Value* value);
   Value* emit_pointer(llvm::GetElementPtrInst& gep);
   Value* emit_kernel_call(llvm::CallInst& call);
@@ -198,6 +198,7 @@ class Emitter {
   llvm::DenseMap<const Block*, llvm::AllocaInst*> pending_, masks_, conditions_;
   std::vector<llvm::AllocaInst*> all_variables_;
   llvm::DenseMap<uint64_t, llvm::AllocaInst*> scratch_;
+  llvm::DenseMap<const llvm::Function*, llvm::Function*> shared_;  // their wide forms
 
   // Of the block being written.
   Version version_ = converged;

@@ -378,7 +378,8 @@ std::string refusal(llvm::Function& function) {
     }
     if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction)) {
       if (!call->getCalledFunction()) return "a call through a pointer: " + text_of(instruction);
-      if (!call->getCalledFunction()->isIntrinsic() && !kernel_intrinsic(*call))
+      if (call->getCalledFunction()->isDeclaration() && !call->getCalledFunction()->isIntrinsic() &&
+          !kernel_intrinsic(*call))
         return "a call to " + call->getCalledFunction()->getName().str();
     }
     if (type->isVectorTy() || type->isAggregateType())

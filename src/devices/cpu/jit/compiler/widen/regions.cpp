@@ -308,7 +308,7 @@ void erase_barriers(llvm::Function& function, llvm::Function* barrier) {
 
 void cut_at_barriers(GroupFunction& group) {
   // Beyond, compiling it twice would cost more than a few stores and loads at each barrier.
-  constexpr size_t most_to_copy = 2500;
+  constexpr size_t most_to_copy = 1200;
   if (!group.barrier) {
     group.frame_bytes = llvm::alignTo(group.frame_bytes, 128);
     settle_frame_size(group.frame_size, group.frame_bytes);

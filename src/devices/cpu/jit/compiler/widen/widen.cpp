@@ -11,8 +11,10 @@
 
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
+#include "devices/cpu/jit/compiler/widen/if_convert.h"
 #include "devices/cpu/jit/compiler/widen/normal_form.h"
 #include "devices/cpu/jit/compiler/widen/regions.h"
+#include "devices/cpu/jit/compiler/widen/wide_function.h"
 
 namespace holdfast::jit {
 namespace {
@@ -85,6 +87,22 @@ llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& re
   return group.function;
 }
 
+// Those that have no wide form are inlined.
+void prepare_shared_functions(llvm::Function& normal) {
+  llvm::SmallVector<llvm::CallInst*, 8> calls;
+  for (Instruction& instruction : llvm::instructions(normal)) {
+    auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    if (call && call->getCalledFunction() && !call->getCalledFunction()->isDeclaration())
+      calls.push_back(call);
+  }
+  for (llvm::CallInst* call : calls) {
+    if_convert(*call->getCalledFunction());
+    if (can_widen_function(*call->getCalledFunction())) continue;
+    llvm::InlineFunctionInfo info;
+    llvm::InlineFunction(*call, info);
+  }
+}
+
 }  // namespace
 
 WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks) {
@@ -94,6 +112,7 @@ WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks
   llvm::Function* normal = llvm::CloneFunction(&scalar, copies);
   normal->setName(scalar.getName() + ".normal");
   normal->setLinkage(llvm::GlobalValue::InternalLinkage);
+  prepare_shared_functions(*normal);
   result.declined = make_normal_form(*normal);
   if (result.declined.empty()) {
     try {
@@ -105,7 +124,7 @@ WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks
       result.declined = declined.reason;
       llvm::SmallVector<llvm::Function*, 2> partial;
       for (llvm::Function& function : *scalar.getParent()) {
-        if (function.getName() == (scalar.getName() + ".group").str() ||
+        if (function.getName().starts_with((scalar.getName() + ".group").str()) ||
             function.getName() == "holdfast.barrier")
           partial.push_back(&function);
       }
