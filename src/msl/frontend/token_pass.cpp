@@ -84,7 +84,9 @@ class Rewriter {
   }
   bool is_kind(size_t i, Kind kind) const { return i < tokens_.size() && tokens_[i].kind == kind; }
   void replace(size_t begin, size_t end, std::string text) {
-    edits_.push_back({begin, end, std::move(text)});
+    auto place = std::upper_bound(edits_.begin(), edits_.end(), begin,
+                                  [](size_t at, const Edit& edit) { return at < edit.begin; });
+    edits_.insert(place, {begin, end, std::move(text)});
   }
   void remove(size_t i) { replace(tokens_[i].begin, tokens_[i].end, ""); }
   // The index after the bracket that closes the one at `i`; the number of tokens when none does
@@ -379,8 +381,6 @@ class Rewriter {
   }
 
   RewrittenText apply() {
-    std::stable_sort(edits_.begin(), edits_.end(),
-                     [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
     RewrittenText result;
     size_t at = 0;
     auto copy = [&](size_t end) {
@@ -405,8 +405,8 @@ class Rewriter {
   std::string_view source_;
   std::vector<SourceToken> tokens_;
   const std::vector<FunctionConstant>& constants_;
-  std::vector<Edit> edits_;
-  int depth_ = 0;  // of parentheses, inside the innermost braces
+  std::vector<Edit> edits_;  // by begin; of one place, in the order they were made
+  int depth_ = 0;            // of parentheses, inside the innermost braces
   std::vector<int> depths_;
   std::vector<std::set<std::string>> members_;  // one per open brace
 };
