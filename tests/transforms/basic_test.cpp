@@ -160,6 +160,15 @@ TEST_CASE("ties as in MLX: equal elements share a maximum, and the second of two
   check_values<float>(grad(updated)(array({4.0f, 5.0f})), {2}, {0, 1});
 }
 
+TEST_CASE("scatter_prod: the product of the others, also where some are zero") {
+  auto f = [](const array& u) {
+    return sum(
+        scatter_prod(array({2.0f, 3.0f, 5.0f}), array({0, 0, 1, 1, 2}), reshape(u, {5, 1}), 0));
+  };
+  array updates({4.0f, 0.0f, 0.0f, 0.0f, 7.0f});
+  check_values<float>(grad(f)(updates), {5}, {0, 8, 0, 0, 5});
+}
+
 TEST_CASE("logcumsumexp: gradients stay finite where exponents do not") {
   auto f = [](const array& x) { return sum(logcumsumexp(x, 0)); };
   check_values<float>(grad(f)(array({-200.0f, 0.0f, 300.0f})), {3}, {1, 1, 1});

@@ -126,6 +126,8 @@ inline std::vector<Case> more_cases() {
            [](X x) { return fast::layer_norm(x[0], x[1], x[2], 1e-3f); });
   add_case("attention", float64, {{2, 4, 3, 5}, {2, 2, 6, 5}, {2, 2, 6, 4}},
            [](X x) { return fast::scaled_dot_product_attention(x[0], x[1], x[2], 0.4f); });
+  add_case("attention of an array with itself", float64, {{1, 2, 3, 4}},
+           [](X x) { return fast::scaled_dot_product_attention(x[0], x[0], x[0], 0.4f); });
   add_case("causal attention with sinks", float64, {{1, 2, 3, 4}, {1, 2, 5, 4}, {1, 2, 5, 4}, {2}},
            [](X x) {
              return fast::scaled_dot_product_attention(x[0], x[1], x[2], 0.4f, "causal",
