@@ -12,24 +12,30 @@ namespace holdfast {
 
 namespace {
 
-// Along the last axis.
+// Along the last axis; `kth` other than whole: a partition.
 class Sort final : public Single<Op> {
  public:
-  Sort(Stream stream, bool is_arg) : Single(stream), is_arg_(is_arg) {}
+  Sort(Stream stream, bool is_arg, int64_t kth = cpu::SortPlan::whole)
+      : Single(stream), is_arg_(is_arg), kth_(kth) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array&) override {
     if (input.size() == 0) return cotangent;
-    array places = argsort(input, -1, stream());
+    array places = kth_ == cpu::SortPlan::whole
+                       ? argsort(input, -1, stream())
+                       : argpartition(input, static_cast<int>(kth_), -1, stream());
     return put_along_axis(zeros_like(input, stream()), places, cotangent, -1, stream());
   }
   std::shared_ptr<Primitive> with_leading_axis() override {
-    return std::make_shared<Sort>(stream(), is_arg_);
+    return std::make_shared<Sort>(stream(), is_arg_, kth_);
   }
-  const char* name() const override { return is_arg_ ? "ArgSort" : "Sort"; }
+  const char* name() const override {
+    if (kth_ != cpu::SortPlan::whole) return is_arg_ ? "ArgPartition" : "Partition";
+    return is_arg_ ? "ArgSort" : "Sort";
+  }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Sort*>(&other);
-    return same != nullptr && same->is_arg_ == is_arg_;
+    return same != nullptr && same->is_arg_ == is_arg_ && same->kth_ == kth_;
   }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[0].shape()};
@@ -37,6 +43,7 @@ class Sort final : public Single<Op> {
 
  private:
   bool is_arg_;
+  int64_t kth_;
 };
 
 void Sort::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
@@ -56,7 +63,7 @@ void Sort::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   if (out.size() == 0) return;
   const array& in = dense ? *dense : inputs[0];
   int64_t length = out.shape(-1);
-  cpu::SortPlan plan(in.dtype(), static_cast<int64_t>(out.size()) / length, length, is_arg_);
+  cpu::SortPlan plan(in.dtype(), static_cast<int64_t>(out.size()) / length, length, is_arg_, kth_);
   std::optional<array> scratch;
   if (plan.scratch_bytes() > 0) scratch = make_temporary(encoder, plan.scratch_bytes());
   const void* source = in.data<char>();
@@ -127,16 +134,16 @@ std::pair<std::vector<array>, std::vector<int>> SearchSorted::vmap(const std::ve
 }
 
 // Sorts along `axis`: other axes than the last are moved there and back.
-array sorted_along(const char* op, const array& a, int axis, bool is_arg, StreamOrDevice s) {
+array sorted_along(const char* op, const array& a, int axis, bool is_arg, StreamOrDevice s,
+                   int64_t kth = cpu::SortPlan::whole) {
   int at = checked_axis(op, axis, a.ndim());
   int last = static_cast<int>(a.ndim()) - 1;
   array x = swapaxes(a, at, last, s);
   Dtype dtype = is_arg ? uint32 : a.dtype();
-  array result = make_node<Sort>(x.shape(), dtype, {x}, s, is_arg);
+  array result = make_node<Sort>(x.shape(), dtype, {x}, s, is_arg, kth);
   return swapaxes(result, at, last, s);
 }
 
-// A sorted row is partitioned at every place.
 array partitioned(const char* op, const array& a, int kth, int axis, bool is_arg,
                   StreamOrDevice s) {
   int at = checked_axis(op, axis, a.ndim());
@@ -145,7 +152,7 @@ array partitioned(const char* op, const array& a, int kth, int axis, bool is_arg
     throw std::invalid_argument(text("[", op, "] kth ", kth, " must be between ", -size, " and ",
                                      size - 1, " for axis ", at, " of shape ", a.shape()));
   }
-  return sorted_along(op, a, at, is_arg, s);
+  return sorted_along(op, a, at, is_arg, s, kth < 0 ? kth + size : kth);
 }
 
 }  // namespace

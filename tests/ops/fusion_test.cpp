@@ -174,3 +174,18 @@ TEST_CASE("fused and one by one: the same bits, written past the cache") {
     compare(3, 11003, 4);
   });
 }
+
+TEST_CASE("large inputs that are read across their rows are put in order first") {
+  for (Dtype dtype : {float32, bfloat16, int32, int64}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    array a = astype(arange(300 * 400) % array(251), dtype);
+    array x = reshape(a, {300, 400}), y = reshape(a, {400, 300});
+    eval(x, y);
+    array strided = x + transpose(y) * x;
+    array dense = x + contiguous(transpose(y)) * x;
+    CHECK(array_equal(strided, dense).item<bool>());
+    // Only some of the inputs, and with a row that is broadcast.
+    array row = slice(x, {0, 0}, {1, 400});
+    CHECK(array_equal(transpose(y) - row, contiguous(transpose(y)) - row).item<bool>());
+  }
+}

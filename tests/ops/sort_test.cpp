@@ -105,6 +105,28 @@ TEST_CASE("other axes, views and the flattened array") {
   check_values<int>(sort(array(4)), {1}, {4});
 }
 
+TEST_CASE(
+    "partitions of long rows have no greater element before the place and no smaller behind") {
+  for (Dtype dtype : {float32, float16, int32, uint8, int64}) {
+    CAPTURE(dtype);
+    array a = astype(random::normal({3, 5000}, random::key(1)) * array(50.0f), dtype);
+    for (int kth : {0, 17, 2500, 4999}) {
+      array sorted = sort(a, 1), parts = partition(a, kth, 1);
+      auto column = [&](const array& x) { return slice(x, {0, kth}, {3, kth + 1}); };
+      CHECK(array_equal(column(parts), column(sorted)).item<bool>());
+      CHECK(array_equal(sort(parts, 1), sorted).item<bool>());
+      array before = slice(parts, {0, 0}, {3, kth}), behind = slice(parts, {0, kth}, {3, 5000});
+      CHECK(all(less_equal(before, column(parts))).item<bool>());
+      CHECK(all(greater_equal(behind, column(parts))).item<bool>());
+      array places = argpartition(a, kth, 1);
+      CHECK(array_equal(take_along_axis(a, places, 1), parts).item<bool>());
+    }
+  }
+  // Equal elements keep their order.
+  array same = argpartition(zeros({200}), 100, 0);
+  CHECK(array_equal(same, arange(200)).item<bool>());
+}
+
 TEST_CASE("partition and topk") {
   array a({5, 3, 9, 1, 2, 8}, {2, 3});
   for (int kth : {0, 1, 2, -1}) {

@@ -4,13 +4,18 @@
 #include <cstring>
 
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/simd/convolution_kernels.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
+#include "kernels/cpu/simd/target_table.h"
+
+HOLDFAST_SIMD_TABLE(ConvolutionKernels, convolution_kernels)
 
 namespace holdfast::cpu {
 namespace {
 
 constexpr int64_t largest_rows = 168;
 constexpr int64_t largest_columns = 512;
+constexpr int64_t depthwise_work = int64_t{1} << 16;  // multiplications worth a task
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -26,6 +31,15 @@ ConvolutionPlan::ConvolutionPlan(Dtype::Val dtype, const ConvolutionShape& shape
       depth_(shape.kernel[0] * shape.kernel[1] * shape.kernel[2] * group_channels_) {
   int64_t rows = shape.batch * positions_;
   if (rows == 0 || group_outputs_ == 0) return;
+  depthwise_ = shape.groups > 1 && group_channels_ == 1 && group_outputs_ == 1 && depth_ > 0 &&
+               dtype != Dtype::Val::complex64;
+  if (depthwise_) {
+    tile_rows_ = std::clamp<int64_t>(depthwise_work / (depth_ * shape.channels), 1, rows);
+    tasks_ = divide_up(rows, tile_rows_);
+    patch_bytes_ = static_cast<size_t>(divide_up(depth_, 8) * 8) * sizeof(void*);
+    scratch_bytes_ = patch_bytes_ + static_cast<size_t>(depth_ * shape.channels) * sizeof(double);
+    return;
+  }
   tile_rows_ = std::min(rows, largest_rows);
   // Enough tasks for many cores where the work is worth it.
   while (divide_up(rows, tile_rows_) * shape.groups < 32 && tile_rows_ > 42) tile_rows_ /= 2;
@@ -40,40 +54,60 @@ ConvolutionPlan::ConvolutionPlan(Dtype::Val dtype, const ConvolutionShape& shape
       patch_bytes_ + simd::matmul_kernels().scratch_bytes(dtype, tile_rows_, tile_columns_, depth_);
 }
 
+int64_t ConvolutionPlan::pixel_under(int64_t row, int64_t tap) const {
+  const ConvolutionShape& s = shape_;
+  int64_t position[3] = {row % positions_ / (s.result[1] * s.result[2]),
+                         row / s.result[2] % s.result[1], row % s.result[2]};
+  int64_t offset[3] = {tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1],
+                       tap % s.kernel[2]};
+  int64_t pixel = row / positions_;
+  for (int d = 0; d < 3; ++d) {
+    int64_t turned = s.flip ? s.kernel[d] - 1 - offset[d] : offset[d];
+    int64_t place = position[d] * s.stride[d] - s.padding[d] + turned * s.dilation[d];
+    int64_t source = place / s.input_dilation[d];
+    if (place < 0 || place % s.input_dilation[d] != 0 || source >= s.size[d]) return -1;
+    pixel = pixel * s.size[d] + source;
+  }
+  return pixel;
+}
+
 void ConvolutionPlan::make_patches(const char* input, int64_t group, int64_t first, int64_t rows,
                                    int64_t k, int64_t depth, char* to) const {
-  const ConvolutionShape& s = shape_;
-  int64_t pixel_bytes = s.channels * item_;
+  int64_t pixel_bytes = shape_.channels * item_;
+  const char* channels = input + group * group_channels_ * item_;
   for (int64_t r = 0; r < rows; ++r) {
-    int64_t row = first + r;
-    int64_t position[3] = {row % positions_ / (s.result[1] * s.result[2]),
-                           row / s.result[2] % s.result[1], row % s.result[2]};
-    const char* image = input + row / positions_ * s.size[0] * s.size[1] * s.size[2] * pixel_bytes +
-                        group * group_channels_ * item_;
     char* at = to + r * patch_stride_ * item_;
     for (int64_t step = k; step < k + depth;) {
-      int64_t channel = step % group_channels_, tap = step / group_channels_;
+      int64_t channel = step % group_channels_;
       int64_t count = std::min(group_channels_ - channel, k + depth - step);
-      int64_t offset[3] = {tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1],
-                           tap % s.kernel[2]};
-      int64_t pixel = 0;
-      bool inside = true;
-      for (int d = 0; d < 3; ++d) {
-        int64_t turned = s.flip ? s.kernel[d] - 1 - offset[d] : offset[d];
-        int64_t place = position[d] * s.stride[d] - s.padding[d] + turned * s.dilation[d];
-        int64_t source = place / s.input_dilation[d];
-        inside = inside && place >= 0 && place % s.input_dilation[d] == 0 && source < s.size[d];
-        pixel = pixel * s.size[d] + source;
-      }
+      int64_t pixel = pixel_under(first + r, step / group_channels_);
       auto bytes = static_cast<size_t>(count * item_);
-      if (inside) {
-        std::memcpy(at, image + pixel * pixel_bytes + channel * item_, bytes);
+      if (pixel >= 0) {
+        std::memcpy(at, channels + pixel * pixel_bytes + channel * item_, bytes);
       } else {
         std::memset(at, 0, bytes);
       }
       at += bytes;
       step += count;
     }
+  }
+}
+
+void ConvolutionPlan::run_depthwise(int64_t task, const char* input, const char* weights,
+                                    char* output, char* scratch) const {
+  const simd::ConvolutionKernels& kernels = simd::convolution_kernels();
+  auto** taps = reinterpret_cast<const void**>(scratch);
+  void* ordered = scratch + patch_bytes_;
+  kernels.order_weights(dtype_, weights, shape_.channels, depth_, ordered);
+  int64_t pixel_bytes = shape_.channels * item_;
+  int64_t first = task * tile_rows_;
+  int64_t last = std::min(first + tile_rows_, shape_.batch * positions_);
+  for (int64_t row = first; row < last; ++row) {
+    for (int64_t tap = 0; tap < depth_; ++tap) {
+      int64_t pixel = pixel_under(row, tap);
+      taps[tap] = pixel >= 0 ? input + pixel * pixel_bytes : nullptr;
+    }
+    kernels.depthwise(dtype_, {taps, depth_, ordered, shape_.channels, output + row * pixel_bytes});
   }
 }
 
@@ -93,6 +127,11 @@ void ConvolutionPlan::run(int64_t task, const void* input, const void* weights, 
       return patches.memory;
     }
   };
+  if (depthwise_) {
+    run_depthwise(task, static_cast<const char*>(input), static_cast<const char*>(weights),
+                  static_cast<char*>(output), static_cast<char*>(task_scratch));
+    return;
+  }
   int64_t column = task % column_tiles_ * tile_columns_;
   int64_t first = task / column_tiles_ % row_tiles_ * tile_rows_;
   int64_t group = task / column_tiles_ / row_tiles_;

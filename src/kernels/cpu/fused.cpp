@@ -13,6 +13,9 @@ namespace holdfast::cpu {
 namespace {
 
 constexpr int16_t astype_code = static_cast<int16_t>(ElementwiseOp::count);
+// From here on, an input that is read across its rows is copied into order first: the copy goes by
+// squares, where a block of the walk would meet a line of memory for each element.
+constexpr size_t copied_elements = size_t{1} << 16;
 // What the blocks of a pass should fit into: the first-level cache, less what the kernels need.
 constexpr size_t cache_bytes = 24 * 1024;
 
@@ -254,10 +257,43 @@ class Planner {
         program_.layouts.push_back(collapse(std::span(group_.shape->data(), group_.shape->size()),
                                             std::span(strides.data(), strides.size())));
         load.layout = &program_.layouts.back();
+        if (reads_across(a, program_.layouts.back())) {
+          copies_.push_back(copy_in_order(a, program_.layouts.back()));
+          program_.layouts.back() = {program_.size, {program_.size}, {1}};
+          load.address = copies_.back().data<char>();
+        }
       }
       program_.loads.push_back(load);
       program_.values.push_back(location);
     }
+  }
+
+  bool reads_across(const array& a, const CollapsedLayout& layout) const {
+    if (a.size() < copied_elements || a.size() != static_cast<size_t>(program_.size)) return false;
+    int64_t inner = std::abs(layout.strides.back());
+    return inner * static_cast<int64_t>(a.itemsize()) >= 64;
+  }
+
+  array copy_in_order(const array& a, const CollapsedLayout& layout) {
+    array copy(a.shape(), a.dtype(), nullptr, {});
+    encoder_.allocate(copy);
+    encoder_.input(a);
+    encoder_.output(copy);
+    const char* from = a.data<char>();
+    char* to = copy.data<char>();
+    size_t item = a.itemsize();
+    int64_t grain = copy_grain(layout, item), size = program_.size;
+    auto work = static_cast<int64_t>(2 * a.nbytes());
+    encoder_.native(group_.name, (size + grain - 1) / grain, work,
+                    [=, layout = layout](int64_t begin, int64_t end) {
+                      for (int64_t task = begin; task < end; ++task) {
+                        int64_t first = task * grain, last = std::min(size, first + grain);
+                        gather_range(from, layout, item, first, last,
+                                     to + static_cast<size_t>(first) * item);
+                      }
+                    });
+    encoder_.input(copy);
+    return copy;
   }
 
   void plan_steps() {
@@ -486,6 +522,7 @@ class Planner {
   SmallVector<uint8_t, 4> read_alone_;  // is the input read by a step outside chains?
   SmallVector<int, 4> donor_;
   SmallVector<uint16_t, 8> free_blocks_, free_after_, free_tiles_;
+  std::vector<array> copies_;         // of inputs, in order
   SmallVector<uint16_t, 4> decoded_;  // inputs that the current chain has made floats of
 };
 

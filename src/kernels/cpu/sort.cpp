@@ -91,6 +91,37 @@ I* sort_items(I* a, I* b, int64_t count) {
   return a;
 }
 
+// Partitions `count` items in `a` around the one that belongs at `kth`. Items of one class keep
+// their order.
+template <typename I>
+void select_item(I* a, I* b, int64_t count, int64_t kth) {
+  constexpr int64_t worth_counting = 64;
+  int64_t begin = 0, end = count;
+  for (int pass = I::bytes - 1; pass >= 0 && end - begin > 1; --pass) {
+    if (end - begin <= worth_counting) {
+      std::sort(a + begin, a + end);
+      return;
+    }
+    std::array<uint32_t, radix> counts{};
+    for (int64_t i = begin; i < end; ++i) ++counts[static_cast<size_t>(a[i].digit(pass))];
+    int wanted = 0;
+    int64_t first = begin;
+    for (; first + counts[static_cast<size_t>(wanted)] <= kth; ++wanted) {
+      first += counts[static_cast<size_t>(wanted)];
+    }
+    int64_t last = first + counts[static_cast<size_t>(wanted)];
+    if (last - first == end - begin) continue;  // all alike
+    int64_t places[3] = {begin, first, last};
+    for (int64_t i = begin; i < end; ++i) {
+      int digit = a[i].digit(pass);
+      b[places[(digit >= wanted) + (digit > wanted)]++] = a[i];
+    }
+    std::copy(b + begin, b + end, a + begin);
+    begin = first;
+    end = last;
+  }
+}
+
 // --- a long row, in phases ---
 
 // The scratch of a long row: two sets of items, and for each chunk the counts of each pass.
@@ -181,14 +212,15 @@ struct LongRow {
 
 }  // namespace
 
-SortPlan::SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg)
+SortPlan::SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg, int64_t kth)
     : dtype_(dtype),
       is_arg_(is_arg),
       rows_(rows),
       length_(length),
+      kth_(kth),
       item_size_(static_cast<int64_t>(cpu::item_size(dtype))) {
   rows_per_task_ = std::max<int64_t>(1, task_elements / std::max<int64_t>(1, length));
-  if (length < long_row || rows >= few_rows) return;
+  if (length < long_row || rows >= few_rows || kth != whole) return;
   chunk_ = std::max(least_chunk, divide_up(length, most_chunks));
   chunks_ = divide_up(length, chunk_);
   // Loading, three phases a byte, storing.
@@ -223,7 +255,12 @@ void SortPlan::run_typed(int64_t phase, int64_t task, const T* in, void* out_byt
     auto memory = std::make_unique_for_overwrite<I[]>(2 * static_cast<size_t>(length_));
     for (int64_t row = begin; row < end; ++row) {
       for (int64_t i = 0; i < length_; ++i) memory[i] = I::make(in[row * length_ + i], i);
-      const I* sorted = sort_items(memory.get(), memory.get() + length_, length_);
+      const I* sorted = memory.get();
+      if (kth_ == whole) {
+        sorted = sort_items(memory.get(), memory.get() + length_, length_);
+      } else {
+        select_item(memory.get(), memory.get() + length_, length_, kth_);
+      }
       for (int64_t i = 0; i < length_; ++i) {
         out[row * length_ + i] = static_cast<R>(sorted[i].result());
       }
@@ -264,18 +301,30 @@ void search_sorted(Dtype::Val dtype, const void* sorted, int64_t count, int64_t 
     using T = typename decltype(tag)::type;
     const T* sequence = static_cast<const T*>(sorted);
     const T* wanted = static_cast<const T*>(values);
-    for (int64_t i = 0; i < value_count; ++i) {
-      auto key = key_of<true>(wanted[i]);
-      // Those before `first` are to be counted, those from `first + left` on are not.
-      int64_t first = 0, left = count;
-      while (left > 0) {
+    if (count == 0) {
+      std::fill_n(result, value_count, 0u);
+      return;
+    }
+    // Some at a time, step by step together: their loads overlap, and nothing is guessed.
+    constexpr int64_t together = 16;
+    for (int64_t i = 0; i < value_count; i += together) {
+      int64_t some = std::min(together, value_count - i);
+      decltype(key_of<true>(T{})) keys[together] = {};
+      int64_t first[together] = {};
+      for (int64_t j = 0; j < some; ++j) keys[j] = key_of<true>(wanted[i + j]);
+      auto counts = [&](int64_t j, int64_t at) -> int64_t {
+        auto there = key_of<true>(sequence[at * stride]);
+        return right ? there <= keys[j] : there < keys[j];
+      };
+      // The answer lies in [first, first + left].
+      int64_t left = count;
+      for (; left > 1; left -= left / 2) {
         int64_t half = left / 2;
-        auto middle = key_of<true>(sequence[(first + half) * stride]);
-        bool is_counted = right ? middle <= key : middle < key;
-        first = is_counted ? first + half + 1 : first;
-        left = is_counted ? left - half - 1 : half;
+        for (int64_t j = 0; j < together; ++j) first[j] += counts(j, first[j] + half - 1) * half;
       }
-      result[i] = static_cast<uint32_t>(first);
+      for (int64_t j = 0; j < some; ++j) {
+        result[i + j] = static_cast<uint32_t>(first[j] + counts(j, first[j]));
+      }
     }
   });
 }

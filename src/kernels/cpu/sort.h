@@ -11,11 +11,14 @@ namespace holdfast::cpu {
 // A radix sort from the least significant byte on; equal elements keep their order. What it gives
 // does not depend on how it is cut. Rows are sorted whole by one task each, but for a few long
 // ones: those are cut into chunks, and every byte is three phases: counting, placing of the counts,
-// moving.
+// moving. A partition goes from the most significant byte on, into the one bucket that holds the
+// place asked for, by one task a row.
 class SortPlan {
  public:
-  // `is_arg`: the output holds uint32 indices; length is then at most 2^32.
-  SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg);
+  static constexpr int64_t whole = -1;
+  // `is_arg`: the output holds uint32 indices; length is then at most 2^32. `kth`: only that place
+  // gets the element that belongs there, with no greater one before it and no smaller one behind.
+  SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg, int64_t kth = whole);
 
   // Phases run one after the other, the tasks of one phase in any order.
   int64_t phases() const { return chunks_ == 0 ? 1 : rows_ * phases_per_row_; }
@@ -35,7 +38,7 @@ class SortPlan {
 
   Dtype::Val dtype_;
   bool is_arg_;
-  int64_t rows_, length_;
+  int64_t rows_, length_, kth_;
   int64_t item_size_;
   int64_t rows_per_task_ = 1;
   // Long rows: chunks of a row, 0 where rows are sorted whole.
