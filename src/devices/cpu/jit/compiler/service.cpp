@@ -21,6 +21,7 @@
 #include "devices/cpu/jit/compiler/dump.h"
 #include "devices/cpu/jit/compiler/reference.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
+#include "devices/cpu/jit/compiler/widen/float_minimum.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
@@ -212,7 +213,9 @@ class Job {
     optimise(module, machine_);
     // The optimiser finds its way back to half precision, and the back-end from there to libraries.
     for (llvm::Function& function : module) {
-      if (!function.isDeclaration()) expand_math(function, options_.instruction_set);
+      if (function.isDeclaration()) continue;
+      expand_math(function, options_.instruction_set);
+      form_float_minimum(function);
     }
     steps_.done("optimising", module);
     if (dump_) {
