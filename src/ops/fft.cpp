@@ -64,7 +64,7 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
           int64_t row = task * together, count = std::min(together, rows - row);
           cpu::transform_rows(*plan,
                               {kind, inverse, scale, from + row * in_bytes, in_length,
-                               to + row * out_bytes, count, in_bytes, out_bytes},
+                               to + row * out_bytes, count, in_bytes},
                               static_cast<float*>(scratch.get()));
         }
       });

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/simd/fft_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
 
@@ -163,22 +164,31 @@ void FftPlan::run_chirp(float* real, float* imag, float* scratch, int64_t rows) 
   }
 }
 
-void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) noexcept {
+namespace {
+
+// Rows of `length` elements that lie `stride` elements apart, turned so that element i of row r
+// comes to i * count + r.
+void turn_rows(const void* from, int64_t length, int64_t count, int64_t stride, size_t item,
+               void* to) {
+  const int64_t shape[] = {length, count}, strides[] = {1, stride};
+  gather_range(from, collapse(std::span(shape), std::span(strides)), item, 0, length * count, to);
+}
+
+}  // namespace
+
+void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) {
+  const simd::FftKernels& kernels = simd::fft_kernels();
   int64_t n = plan.length(), count = rows.count;
-  float *real = scratch, *imag = scratch + n * count;
+  float *real = scratch, *imag = scratch + n * count, *spare = imag + n * count;
   int64_t expected = rows.kind == FftKind::from_half ? n / 2 + 1 : n;
   int64_t given = std::min(rows.input_length, expected);
-  auto input = [&](int64_t row) {
-    return reinterpret_cast<const float*>(static_cast<const char*>(rows.input) +
-                                          row * rows.input_stride);
-  };
   float sign = rows.inverse ? -1.0f : 1.0f;
-  for (int64_t i = 0; i < given; ++i) {
-    for (int64_t r = 0; r < count; ++r) {
-      bool is_real = rows.kind == FftKind::to_half;
-      real[i * count + r] = input(r)[is_real ? i : 2 * i];
-      imag[i * count + r] = is_real ? 0.0f : input(r)[2 * i + 1] * sign;
-    }
+  if (rows.kind == FftKind::to_half) {
+    turn_rows(rows.input, given, count, rows.input_stride / 4, 4, real);
+    std::fill_n(imag, given * count, 0.0f);
+  } else {
+    turn_rows(rows.input, given, count, rows.input_stride / 8, 8, spare);
+    kernels.split(spare, given * count, sign, real, imag);
   }
   std::fill(real + given * count, real + expected * count, 0.0f);
   std::fill(imag + given * count, imag + expected * count, 0.0f);
@@ -193,24 +203,15 @@ void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) no
       }
     }
   }
-  plan.run(real, imag, imag + n * count, count);
-  float scale = rows.scale, imag_scale = scale * sign;
+  plan.run(real, imag, spare, count);
   int64_t kept = rows.kind == FftKind::to_half ? n / 2 + 1 : n;
-  // Row by row, some elements at a time: the columns stay in the cache.
-  constexpr int64_t some = 64;
-  for (int64_t first = 0; first < kept; first += some) {
-    int64_t last = std::min(kept, first + some);
-    for (int64_t r = 0; r < count; ++r) {
-      auto* to = reinterpret_cast<float*>(static_cast<char*>(rows.output) + r * rows.output_stride);
-      for (int64_t i = first; i < last; ++i) {
-        if (rows.kind == FftKind::from_half) {
-          to[i] = real[i * count + r] * scale;
-        } else {
-          to[2 * i] = real[i * count + r] * scale;
-          to[2 * i + 1] = imag[i * count + r] * imag_scale;
-        }
-      }
-    }
+  // Back again: `count` columns of `kept` elements are the rows of the output, which is dense.
+  if (rows.kind == FftKind::from_half) {
+    for (int64_t i = 0; i < n * count; ++i) real[i] *= rows.scale;
+    turn_rows(real, count, n, count, 4, rows.output);
+  } else {
+    kernels.join(real, imag, kept * count, rows.scale, rows.scale * sign, spare);
+    turn_rows(spare, count, kept, count, 8, rows.output);
   }
 }
 

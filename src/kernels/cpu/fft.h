@@ -51,9 +51,9 @@ struct FftRows {
   int64_t input_length;  // elements there
   void* output;          // complex64 [n], [n / 2 + 1] for to_half, float32 [n] for from_half
   int64_t count;         // of rows
-  int64_t input_stride, output_stride;  // bytes from row to row
+  int64_t input_stride;  // bytes from row to row; those of the output follow each other
 };
 // `scratch`: 2 * length + scratch_floats() floats for each row.
-void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) noexcept;
+void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch);
 
 }  // namespace holdfast::cpu
