@@ -300,7 +300,7 @@ llvm::Value* Emitter::emit_shared_call(llvm::CallInst& call) {
   }
   llvm::SmallVector<Value*, 4> arguments;
   for (Value* argument : call.args()) arguments.push_back(vector_of(argument));
-  arguments.push_back(mask());
+  if (made->arg_size() > arguments.size()) arguments.push_back(mask());
   llvm::CallInst* result = b_.CreateCall(made, arguments);
   result->setCallingConv(made->getCallingConv());
   return result;

@@ -32,7 +32,8 @@ class FunctionWriter {
     BasicBlock* entry = &shared_.getEntryBlock();
     for (llvm::Argument& argument : shared_.args())
       values_[&argument] = made_.getArg(argument.getArgNo());
-    mask_ = made_.getArg(static_cast<unsigned>(shared_.arg_size()));
+    if (made_.arg_size() > shared_.arg_size())
+      mask_ = made_.getArg(static_cast<unsigned>(shared_.arg_size()));
     b_.SetInsertPoint(BasicBlock::Create(shared_.getContext(), "entry", &made_));
     llvm::ReversePostOrderTraversal<llvm::Function*> order(&shared_);
     for (BasicBlock* block : order) {
@@ -121,10 +122,16 @@ class FunctionWriter {
   llvm::Function& made_;
   llvm::IRBuilder<> b_;
   Lanes lanes_;
-  Value* mask_ = nullptr;
+  Value* mask_ = nullptr;  // null: it makes no difference which lanes are on
   llvm::DenseMap<const Value*, Value*> values_;
   llvm::DenseMap<const BasicBlock*, Value*> masks_;
 };
+
+// Lanes that are off must not divide, and nothing has to be computed for them alone.
+bool depends_on_mask(const llvm::Function& shared) {
+  return shared.size() > 1 || llvm::any_of(llvm::instructions(shared),
+                                           [](const Instruction& i) { return i.isIntDivRem(); });
+}
 
 }  // namespace
 
@@ -146,7 +153,8 @@ llvm::Function* widen_function(llvm::Function& shared, llvm::StringRef name, Ins
   auto wide = [](llvm::Type* type) { return llvm::FixedVectorType::get(type, simdgroup_width); };
   llvm::SmallVector<llvm::Type*, 4> parameters;
   for (llvm::Argument& argument : shared.args()) parameters.push_back(wide(argument.getType()));
-  parameters.push_back(wide(llvm::Type::getInt1Ty(shared.getContext())));
+  if (depends_on_mask(shared))
+    parameters.push_back(wide(llvm::Type::getInt1Ty(shared.getContext())));
   auto* type = llvm::FunctionType::get(wide(shared.getReturnType()), parameters, false);
   llvm::Function* made =
       llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, shared.getParent());

@@ -15,7 +15,8 @@ namespace holdfast::jit {
 bool can_widen_function(const llvm::Function& shared);
 
 // `<32 x R> name(<32 x A>…, <32 x i1> lanes)`, beside `shared`. All lanes are computed; what is
-// behind a branch is skipped when no lane that is on goes there. Its calling convention leaves half
+// behind a branch is skipped when no lane that is on goes there. Without `lanes` where there is
+// nothing to skip. Its calling convention leaves half
 // of the vector registers to the caller: a call site has to be given it too.
 llvm::Function* widen_function(llvm::Function& shared, llvm::StringRef name, InstructionSet set);
 
