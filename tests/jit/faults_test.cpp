@@ -9,7 +9,7 @@
 
 #include "base/environment.h"
 #include "devices/cpu/jit/fault_guard.h"
-#include "jit/kernel_testing.h"
+#include "jit/widen_testing.h"
 #include "support/child.h"
 
 using namespace holdfast;
@@ -115,6 +115,68 @@ TEST_CASE("watchdog: counts the time of a dispatch over all of its threads, not 
     stopped = true;
   }
   CHECK(stopped);
+}
+
+TEST_CASE("watchdog: the parts of one dispatch add up, however short each is") {
+  Ref<CpuPipeline> pipeline = both(endless).back();
+  std::vector<uint32_t> in(1), out(1);  // every part ends at once
+  void* buffers[] = {in.data(), out.data()};
+  DispatchArguments arguments;
+  arguments.buffers = buffers;
+  arguments.grid[0] = max_grid;
+  begin_dispatch(arguments);
+  run_groups(*pipeline, arguments, 0, 1);
+  run_groups(*pipeline, arguments, 1, 2);
+  // The limit lies behind: the next part does not run, though no look of the watchdog meets it.
+  arguments.started -= std::chrono::hours(1);
+  out[0] = 0;
+  CHECK_THROWS_WITH(
+      run_groups(*pipeline, arguments, 2, 3),
+      "[kernel] the kernel ran longer than 300 s and was stopped (HOLDFAST_KERNEL_TIMEOUT)");
+  CHECK(out[0] == 0);
+  // Parts that take the time together are stopped sooner or later, without anything else.
+  Timeout timeout(0.02);
+  begin_dispatch(arguments);
+  int64_t part = 0;
+  auto run_all = [&] {
+    for (; part < threadgroups(arguments); ++part) run_groups(*pipeline, arguments, part, part + 1);
+  };
+  CHECK_THROWS_WITH(
+      run_all(),
+      "[kernel] the kernel ran longer than 0.02 s and was stopped (HOLDFAST_KERNEL_TIMEOUT)");
+  // Another dispatch has a time of its own.
+  begin_dispatch(arguments);
+  run_groups(*pipeline, arguments, 5, 6);
+}
+
+TEST_CASE("watchdog: stops endless kernels of every form, on both lowerings") {
+  Timeout timeout(0.05);
+  const char* const bodies[] = {
+      "while (true) {}",
+      "for (;;) y[i] += 1;",
+      "uint k = 1; while (k != 0) { k = k * 3 | 1; } y[i] = k;",
+      "while (simd_any(x[i] >= 0)) y[i] += simd_sum(x[i]);",
+      "while (x[0] >= 0) { threadgroup_barrier(mem_flags::mem_threadgroup); y[i] += 1; }",
+      "if (i == 77) { again: y[i] += 1; goto again; }",
+      "float v = x[i]; do { v = v * 0.5 + 1; } while (v > -1); y[i] = v;",
+      "for (uint a = 0; a != 1; a = 2) for (uint b = 0; b < 5; b = b) y[i] = b;",
+      "device atomic_uint* lock = (device atomic_uint*)y; while (atomic_load_explicit(lock, "
+      "memory_order_relaxed) != 12345) {}",
+  };
+  for (const char* body : bodies) {
+    CAPTURE(std::string(body));
+    const std::string text =
+        "kernel void k(const device float* x [[buffer(0)]], device float* y [[buffer(1)]],\n"
+        "              uint i [[thread_position_in_grid]]) {\n" +
+        std::string(body) + "\n}\n";
+    for (Lowering lowering : {Lowering::reference, Lowering::automatic}) {
+      Ref<CpuPipeline> pipeline =
+          CpuPipeline::load("k", compile_msl(text, lowering, host_instruction_set()));
+      std::vector<float> x(100, 1), y(100);
+      CHECK(message_of(*pipeline, {x.data(), y.data()}, {100, 1, 1}, {64, 1, 1}) ==
+            "[k] the kernel ran longer than 0.05 s and was stopped (HOLDFAST_KERNEL_TIMEOUT)");
+    }
+  }
 }
 
 TEST_CASE("watchdog: a cancelled queue stops its kernels") {

@@ -62,8 +62,8 @@ struct DispatchArguments {
   // The dispatch stops soon after `*queue_cancelled >= list`. May be null.
   const sync::Atomic<uint64_t>* queue_cancelled = nullptr;
   uint64_t list = 0;
-  // Tells dispatches apart for the watchdog: begin_dispatch sets it.
-  uint64_t serial = 0;
+  // When its first group began, for the watchdog: begin_dispatch sets it.
+  sync::Clock::time_point started{};
 };
 
 // Throws std::invalid_argument, "[name] …", when the grid is empty or beyond max_grid, when the

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/environment.h"
 
@@ -67,10 +66,10 @@ class Watchdog {
       Seconds tick =
           limit.count() > 0 ? std::clamp(limit / 16, shortest_tick, longest_tick) : longest_tick;
       woken_.wait_for(lock, tick, [] { return false; });
-      idle = look(limit) ? 0 : idle + 1;
+      idle = look() ? 0 : idle + 1;
       if (idle < idle_looks) continue;
       is_awake_.store(false);
-      if (look(limit)) {
+      if (look()) {
         is_awake_.store(true);
       } else {
         woken_.wait(lock, [this] { return is_awake_.load(); });
@@ -80,16 +79,15 @@ class Watchdog {
   }
 
   // True when some kernel runs.
-  bool look(Seconds limit) {
+  bool look() {
     sync::Clock::time_point now = sync::now();
-    now_running_.clear();
+    bool is_any_running = false;
     for (Slot* slot = slots_; slot; slot = slot->next) {
       std::lock_guard lock(slot->lock);
       const DispatchArguments* arguments = slot->running;
       if (!arguments) continue;
-      sync::Clock::time_point start = first_seen(arguments->serial, now);
-      Verdict verdict = Verdict::none;
-      if (limit.count() > 0 && now - start >= limit) verdict = Verdict::timed_out;
+      is_any_running = true;
+      Verdict verdict = is_late(*arguments, now) ? Verdict::timed_out : Verdict::none;
       if (arguments->queue_cancelled &&
           arguments->queue_cancelled->load(std::memory_order_relaxed) >= arguments->list) {
         verdict = Verdict::cancelled;
@@ -97,20 +95,7 @@ class Watchdog {
       if (verdict != Verdict::none)
         __atomic_store_n(&slot->stop, static_cast<uint32_t>(verdict), __ATOMIC_RELAXED);
     }
-    std::swap(running_, now_running_);
-    return !running_.empty();
-  }
-
-  sync::Clock::time_point first_seen(uint64_t serial, sync::Clock::time_point now) {
-    for (const auto& [known, start] : now_running_) {
-      if (known == serial) return start;
-    }
-    sync::Clock::time_point found = now;
-    for (const auto& [known, start] : running_) {
-      if (known == serial) found = start;
-    }
-    now_running_.emplace_back(serial, found);
-    return found;
+    return is_any_running;
   }
 
   sync::Mutex mutex_;  // slots are entered under it; taken before a slot's lock
@@ -118,8 +103,6 @@ class Watchdog {
   sync::Atomic<bool> is_awake_{false};
   sync::Thread thread_;
   Slot* slots_ = nullptr;
-  // Dispatches that ran at the last look, and when each was seen first. The thread's own.
-  std::vector<std::pair<uint64_t, sync::Clock::time_point>> running_, now_running_;
 };
 
 Watchdog& the_watchdog() {
@@ -128,6 +111,11 @@ Watchdog& the_watchdog() {
 }
 
 }  // namespace
+
+bool is_late(const DispatchArguments& arguments, sync::Clock::time_point now) {
+  const Seconds limit{environment::settings().kernel_timeout};
+  return limit.count() > 0 && now - arguments.started >= limit;
+}
 
 Slot* take_slot() { return the_watchdog().take_slot(); }
 void give_back(Slot* slot) { the_watchdog().give_back(slot); }

@@ -20,6 +20,9 @@ struct Slot {
   Verdict verdict() const { return static_cast<Verdict>(__atomic_load_n(&stop, __ATOMIC_RELAXED)); }
 };
 
+// Has the dispatch run longer than HOLDFAST_KERNEL_TIMEOUT?
+bool is_late(const DispatchArguments& arguments, sync::Clock::time_point now);
+
 // A slot for the calling thread, until it is given back. Slots are never freed.
 Slot* take_slot();
 void give_back(Slot* slot);

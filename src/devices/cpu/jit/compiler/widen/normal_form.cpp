@@ -1,7 +1,11 @@
 #include "devices/cpu/jit/compiler/widen/normal_form.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DepthFirstIterator.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -270,6 +274,45 @@ void end_at_returns(llvm::Function& function) {
   }
 }
 
+// Some edge back to a block that is being visited, among the blocks from which nothing leads to the
+// return; none when there are no such blocks.
+std::optional<std::pair<llvm::BasicBlock*, llvm::BasicBlock*>> endless_edge(
+    llvm::Function& function, llvm::BasicBlock* exit) {
+  llvm::SmallPtrSet<llvm::BasicBlock*, 32> ends(llvm::idf_begin(exit), llvm::idf_end(exit));
+  for (auto at = llvm::df_begin(&function), end = llvm::df_end(&function); at != end; ++at) {
+    if (ends.contains(*at)) continue;
+    for (llvm::BasicBlock* next : llvm::successors(*at)) {
+      for (unsigned i = 0; i < at.getPathLength(); ++i) {
+        if (at.getPath(i) == next) return {{*at, next}};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// A loop that nothing leaves is left when the dispatch is cancelled, so that every block leads to
+// the return: lanes that do not enter it have somewhere to go.
+void leave_endless_loops(llvm::Function& function) {
+  llvm::BasicBlock* exit = nullptr;
+  for (llvm::BasicBlock& block : function) {
+    if (llvm::isa<llvm::ReturnInst>(block.getTerminator())) exit = &block;
+  }
+  llvm::FunctionCallee poll = function.getParent()->getOrInsertFunction(
+      "__hf_poll", llvm::Type::getInt32Ty(function.getContext()));
+  while (auto edge = endless_edge(function, exit)) {
+    auto [from, to] = *edge;
+    auto* leave = llvm::BasicBlock::Create(function.getContext(), "leave", &function);
+    from->getTerminator()->replaceSuccessorWith(to, leave);
+    to->replacePhiUsesWith(from, leave);
+    for (llvm::PHINode& phi : to->phis()) {
+      // Several edges of a switch have become one.
+      while (llvm::count(phi.blocks(), leave) > 1) phi.removeIncomingValue(leave, false);
+    }
+    IRBuilder<> b(leave);
+    b.CreateCondBr(b.CreateICmpNE(b.CreateCall(poll), b.getInt32(0)), exit, to);
+  }
+}
+
 // One call for each position and axis, in the entry block; a computed axis chooses between them.
 void hoist_positions(llvm::Function& function) {
   std::map<std::pair<msl::Intrinsic, uint64_t>, llvm::Instruction*> known;
@@ -406,6 +449,7 @@ std::string make_normal_form(llvm::Function& function) {
   hoist_positions(function);
   move_extracts(function);
   for (llvm::BasicBlock& block : function) llvm::ConstantFoldTerminator(&block);
+  leave_endless_loops(function);
   llvm::removeUnreachableBlocks(function);
   if_convert(function);
   run_passes(function);
