@@ -12,11 +12,12 @@ namespace holdfast::msl {
 
 enum class MathMode : uint8_t { safe, relaxed, fast };
 
-// A part of KernelSource::text that the user wrote: diagnostics in it are reported as
+// A part of KernelSource::text that the user wrote or named: diagnostics in it are reported as
 // `name:line:column`, counted from its first character.
 struct SourcePart {
-  std::string name;   // "header", "body", or a file's name
+  std::string name;   // "header", "body", "signature" (the generated parameters), or a file's name
   size_t begin, end;  // bytes of `text`
+  bool is_generated = false;
 };
 
 // [[function_constant(index)]] and its value, as bytes of its MSL type ("bool", "int", "uint",

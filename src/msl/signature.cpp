@@ -272,7 +272,11 @@ GeneratedKernel generate(
   };
   if (!signature.header.empty()) part("header", signature.header);
   if (!template_parameters.empty()) text += "template <" + template_parameters + ">\n";
-  text += "[[kernel]] void " + function + "(" + parameters.text() + ") {\n";
+  text += "[[kernel]] void " + function + "(";
+  // Its first line is empty. A name that cannot be a parameter's is reported here.
+  source.parts.push_back(
+      {"signature", text.size() + 1, text.size() + parameters.text().size(), true});
+  text += parameters.text() + ") {\n";
   part("body", signature.body);
   text += "}\n";
   if (!template_parameters.empty()) {

@@ -79,6 +79,34 @@ TEST_CASE("braces that do not match") {
   CHECK(starts(attempt("out[0] = (1;").error, "[my kernel] body:1:12: error: expected ')'"));
 }
 
+TEST_CASE("a name that cannot be a parameter's is shown where it was put") {
+  Signature signature;
+  signature.name = "my kernel";
+  signature.input_names = {"x", "INFINITY"};
+  signature.output_names = {"out"};
+  signature.body = "out[0] = x[0];";
+  for (const char* header : {"", "float f() { return 1; }"}) {
+    signature.header = header;
+    std::vector<SignatureInput> inputs = {{float32, 100, 1}, {float32, 100, 1}};
+    std::vector<Dtype> outputs = {float32};
+    llvm::LLVMContext context;
+    KernelInterface interface;
+    std::string error;
+    try {
+      to_scalar_ir(generate(signature, inputs, outputs, {}).source, context, interface);
+    } catch (const CompileError& thrown) {
+      error = thrown.what();
+    }
+    CHECK_MESSAGE(starts(error, "[my kernel] signature:2:"), error);
+    CHECK(has(error, "const device float* INFINITY [[buffer(1)]]"));
+  }
+  // A header that is not closed is an error of the header.
+  std::string open = attempt("out[0] = 1;", "float f() { if (true) { return 1; }").error;
+  CHECK_MESSAGE(starts(open, "[my kernel] header:1:"), open);
+  open = attempt("out[0] = 1;", "struct A { float f; }").error;
+  CHECK_MESSAGE(starts(open, "[my kernel] header:1:"), open);
+}
+
 TEST_CASE("what the language has and we do not is named") {
   std::string error =
       attempt("out[0] = 1;", "#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n")

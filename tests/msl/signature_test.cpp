@@ -60,10 +60,15 @@ out[0] = x[0] * factor;
 }
 )");
   CHECK(kernel.source.kernel == "scale");
-  REQUIRE(kernel.source.parts.size() == 2);
+  REQUIRE(kernel.source.parts.size() == 3);
   for (const SourcePart& part : kernel.source.parts) {
-    CHECK(kernel.source.text.substr(part.begin, part.end - part.begin) ==
-          (part.name == "header" ? signature.header : signature.body));
+    std::string text = kernel.source.text.substr(part.begin, part.end - part.begin);
+    if (part.name == "header") CHECK(text == signature.header);
+    if (part.name == "body") CHECK(text == signature.body);
+    if (part.name == "signature") {
+      CHECK(text.starts_with("  const device float* x [[buffer(0)]],\n"));
+      CHECK(text.ends_with("\n  device bfloat16_t* out [[buffer(2)]]"));
+    }
   }
 }
 

@@ -83,16 +83,17 @@ Diagnostics::Place Diagnostics::place_in(const std::string& name, llvm::StringRe
   return place;
 }
 
-// A position of KernelSource::text. One outside the user's parts (a generated signature) is shown
-// at the end of the part before it, because that is where a brace or a semicolon is missing.
+// A position of KernelSource::text. One outside the parts is shown at the end of what the user
+// wrote before it, because that is where a brace or a semicolon is missing.
 Diagnostics::Place Diagnostics::locate_in_text(size_t position) const {
   const llvm::StringRef text(source_.text);
   if (source_.parts.empty()) return place_in("source", text, position);
   const SourcePart* nearest = nullptr;
   for (const SourcePart& part : source_.parts) {
-    if (part.begin <= position) nearest = &part;
+    bool is_inside = part.begin <= position && position < part.end;
+    if (part.is_generated ? is_inside : part.begin <= position || nearest == nullptr)
+      nearest = &part;
   }
-  if (nearest == nullptr) nearest = &source_.parts.front();
   const llvm::StringRef content = text.substr(nearest->begin, nearest->end - nearest->begin);
   if (position < nearest->begin) return place_in(nearest->name, content, 0);
   size_t inside = std::min(position, nearest->end) - nearest->begin;
