@@ -3,7 +3,6 @@
 
 #include <holdfast/allocator.h>
 #include <holdfast/array.h>
-#include <holdfast/compile.h>
 #include <holdfast/device.h>
 #include <holdfast/dtype.h>
 #include <holdfast/einsum.h>

@@ -211,6 +211,7 @@ TEST_CASE("features: what is not there is refused by name") {
 TEST_CASE("features: the list in docs/metal.md is this table") {
   const std::string path = HOLDFAST_SOURCE_DIRECTORY "/docs/metal.md";
   if (std::getenv("HOLDFAST_UPDATE_DOCS")) std::ofstream(path, std::ios::binary) << markdown();
-  CHECK_MESSAGE(read_text(path) == markdown(),
+  const bool is_current = read_text(path) == markdown();
+  CHECK_MESSAGE(is_current,
                 "HOLDFAST_UPDATE_DOCS=1 test-jit --test-case='*docs/metal.md*' writes it");
 }

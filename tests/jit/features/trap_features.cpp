@@ -1,6 +1,9 @@
 // What real kernels rely on and a port gets wrong, and what is not there.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include <holdfast/types.h>
 
@@ -49,6 +52,42 @@ std::string large_body() {
   }
   while (body.size() < 125000) body += "// Nothing here, as in the comments of such a source.\n";
   return body + "}\ny[0] = a; y[1] = b; y[2] = pc;";
+}
+
+// Quotients and remainders of T by what may be 0 or -1, in lanes that do it and lanes that do not.
+// In C++: x / 0 is 0, x % 0 is x, the least number / -1 is itself.
+template <class T>
+Feature division(const char* name, Dtype dtype, const char* type) {
+  const int64_t least = std::is_signed_v<T> ? std::numeric_limits<T>::min() : 0;
+  const int64_t greatest = sizeof(T) == 8 && !std::is_signed_v<T>
+                               ? -1
+                               : static_cast<int64_t>(std::numeric_limits<T>::max());
+  std::vector<T> above(threads), below(threads);
+  const Argument some = integers("some", dtype, {threads}, least, greatest);
+  std::memcpy(above.data(), some.bytes.data(), some.bytes.size());
+  for (size_t i = 0; i < above.size(); ++i) {
+    if (i % 5 == 0) above[i] = std::numeric_limits<T>::min();
+    below[i] = static_cast<T>(i % 3 == 0 ? 0 : i % 3 == 1 ? -1 : static_cast<int>(i));
+  }
+  return {name,
+          at + "y[i] = " + type + "(x[i] / d[i]); z[i] = " + type + "(x[i] % d[i]);\n" +
+              "w[i] = 0; if (i % 7 == 3) w[i] = " + type + "(x[i] / d[i] + x[i] % d[i]);",
+          {values<T>("x", dtype, above), values<T>("d", dtype, below)},
+          {zeros("y", dtype), zeros("z", dtype), zeros("w", dtype)},
+          [](Arrays& a) {
+            for (size_t i = 0; i < threads; ++i) {
+              const T x = a.in<T>(0)[i], d = a.in<T>(1)[i];
+              const bool overflows = std::is_signed_v<T> && x == std::numeric_limits<T>::min() &&
+                                     d == static_cast<T>(-1);
+              const T quotient = d == 0 ? T(0) : overflows ? x : static_cast<T>(x / d);
+              const T rest = d == 0 ? x : overflows ? T(0) : static_cast<T>(x % d);
+              a.out<T>(0)[i] = quotient;
+              a.out<T>(1)[i] = rest;
+              if (i % 7 == 3)
+                a.out<T>(2)[i] =
+                    static_cast<T>(static_cast<uint64_t>(quotient) + static_cast<uint64_t>(rest));
+            }
+          }};
 }
 
 }  // namespace
@@ -159,6 +198,12 @@ Section trap_features() {
            {},
            {zeros("y", uint32)},
            each<uint32_t>([](Arrays&, size_t) { return 5; })},
+          division<int32_t>("division by zero and INT_MIN / -1 are values: int", int32, "int"),
+          division<uint32_t>("division by zero is a value: uint", uint32, "uint"),
+          division<int64_t>("division by zero and LONG_MIN / -1 are values: long", int64, "long"),
+          division<uint64_t>("division by zero is a value: ulong", uint64, "ulong"),
+          division<int16_t>("division by zero: short", int16, "short"),
+          division<uint8_t>("division by zero: uchar", uint8, "uchar"),
           {"9. inputs named `grid`, `input`, `output`, `signs`, `T`, `half_`, `time`, `linux`",
            at + "result[i] = InT(float(grid[i]) + input[i] + output[i] * signs[i] + float(T) + "
                 "half_[i] + time[i] + linux[i]);",

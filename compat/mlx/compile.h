@@ -1,5 +1,0 @@
-#pragma once
-
-#include <holdfast/compile.h>
-
-#include "mlx/core.h"
