@@ -97,8 +97,8 @@ std::function<std::vector<array>(const std::vector<array>&)> vmap(
 
 // --- functions with rules of their own ---
 
-// `fun`, transformed by the given rules instead of by those of the ops in it. Rules that are not
-// given follow from `fun`.
+// `fun`, transformed by the given rules instead of by those of its ops; rules that are not given
+// follow from `fun`. They are about the arguments: what `fun` captures is differentiated as usual.
 std::function<std::vector<array>(const std::vector<array>&)> custom_function(
     std::function<std::vector<array>(const std::vector<array>&)> fun,
     // (primals, cotangents, outputs)

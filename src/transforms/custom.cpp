@@ -1,4 +1,5 @@
 // Functions with rules of their own: one primitive that hands outputs on and knows the rules.
+#include <algorithm>
 #include <stdexcept>
 
 #include <holdfast/primitive.h>
@@ -35,36 +36,50 @@ class CustomTransforms final : public ViewOp {
     }
   }
 
+  // The function returned its results for arguments without gradient: if they depend on something
+  // all the same, the function has captured it, and it gets its cotangent through them.
   Arrays vjp(const Arrays& primals, const Arrays& cotangents, const std::vector<int>& argnums,
              const Arrays& outputs) override {
-    Arrays arguments = arguments_of(primals), all;
-    if (rules_.vjp) {
-      all = (*rules_.vjp)(arguments, cotangents, outputs);
+    Arrays arguments = arguments_of(primals), all, result;
+    auto is_argument = [&](int argnum) { return static_cast<size_t>(argnum) < arguments_; };
+    if (std::any_of(argnums.begin(), argnums.end(), is_argument)) {
+      all = rules_.vjp ? (*rules_.vjp)(arguments, cotangents, outputs)
+                       : holdfast::vjp(rules_.fun, arguments, cotangents).second;
       check_count("fun_vjp", all.size(), arguments.size());
-    } else {
-      all = holdfast::vjp(rules_.fun, arguments, cotangents).second;
     }
-    Arrays result;
     for (int argnum : argnums) {
       size_t i = static_cast<size_t>(argnum);
-      // What the function returned was computed from arguments without gradient.
-      result.push_back(i < arguments_ ? all[i] : zeros_like(primals[i], stream()));
+      result.push_back(is_argument(argnum) ? all[i] : cotangents[i - arguments_]);
     }
     return result;
   }
 
   Arrays jvp(const Arrays& primals, const Arrays& tangents,
              const std::vector<int>& argnums) override {
-    Arrays arguments = arguments_of(primals);
-    if (rules_.jvp) {
-      Arrays result = (*rules_.jvp)(arguments, tangents, argnums);
-      check_count("fun_jvp", result.size(), primals.size() - arguments_);
-      return result;
+    Arrays arguments = arguments_of(primals), given, result;
+    std::vector<int> named;
+    for (size_t k = 0; k < argnums.size() && static_cast<size_t>(argnums[k]) < arguments_; ++k) {
+      named.push_back(argnums[k]);
+      given.push_back(tangents[k]);
     }
-    Arrays all;
-    for (const array& argument : arguments) all.push_back(zeros_like(argument, stream()));
-    for (size_t k = 0; k < argnums.size(); ++k) all[static_cast<size_t>(argnums[k])] = tangents[k];
-    return holdfast::jvp(rules_.fun, arguments, all).second;
+    if (named.empty()) {
+      for (size_t i = arguments_; i < primals.size(); ++i) {
+        result.push_back(zeros_like(primals[i], stream()));
+      }
+    } else if (rules_.jvp) {
+      result = (*rules_.jvp)(arguments, given, named);
+      check_count("fun_jvp", result.size(), primals.size() - arguments_);
+    } else {
+      Arrays all;
+      for (const array& argument : arguments) all.push_back(zeros_like(argument, stream()));
+      for (size_t k = 0; k < named.size(); ++k) all[static_cast<size_t>(named[k])] = given[k];
+      result = holdfast::jvp(rules_.fun, arguments, all).second;
+    }
+    for (size_t k = named.size(); k < argnums.size(); ++k) {
+      array& sum = result[static_cast<size_t>(argnums[k]) - arguments_];
+      sum = add(sum, tangents[k], stream());
+    }
+    return result;
   }
 
   std::pair<Arrays, std::vector<int>> vmap(const Arrays& inputs,

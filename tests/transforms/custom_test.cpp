@@ -74,6 +74,26 @@ TEST_CASE("rules that return the wrong number of arrays are refused") {
   CHECK_THROWS_AS(grad([&](const array& y) { return total(f, y); })(x), std::invalid_argument);
 }
 
+TEST_CASE("what a function captures is differentiated by its ops") {
+  array x({1.0f, 2.0f}), weight({3.0f, 4.0f});
+  auto loss = [](bool recomputed) {
+    return [recomputed](const Arrays& in) {
+      Function layer = [&](const Arrays& arguments) {
+        return Arrays{sin(arguments[0] * in[1]) * in[1]};
+      };
+      return sum((recomputed ? checkpoint(layer) : layer)({in[0]})[0]);
+    };
+  };
+  auto plain = loss(false), recomputed = loss(true);
+  for (int argnum : {0, 1}) {
+    CHECK(values_of<float>(grad(plain, argnum)({x, weight})[0]) ==
+          values_of<float>(grad(recomputed, argnum)({x, weight})[0]));
+  }
+  auto list = [](auto f) { return [f](const Arrays& in) { return Arrays{f(in)}; }; };
+  CHECK(values_of<float>(jvp(list(plain), {x, weight}, {weight, x}).second[0]) ==
+        values_of<float>(jvp(list(recomputed), {x, weight}, {weight, x}).second[0]));
+}
+
 TEST_CASE("checkpoint: the same gradients from less memory") {
   constexpr int layers = 24;
   Function layer = [](const Arrays& in) {
