@@ -4,6 +4,7 @@
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/backend/metal/metal.h"
+#include "mlx/compile.h"
 #include "mlx/device.h"
 #include "mlx/distributed/distributed.h"
 #include "mlx/distributed/ops.h"

@@ -3,6 +3,7 @@
 
 #include <holdfast/allocator.h>
 #include <holdfast/array.h>
+#include <holdfast/compile.h>
 #include <holdfast/device.h>
 #include <holdfast/dtype.h>
 #include <holdfast/einsum.h>

@@ -53,16 +53,19 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
   const char* from = in.data<char>();
   char* to = out.data<char>();
   cpu::FftPlan plan(length_);
+  int64_t together = std::min(rows, plan.rows_at_once());
   encoder.native(
-      name(), rows, static_cast<int64_t>(out.nbytes()) * 8,
+      name(), (rows + together - 1) / together, static_cast<int64_t>(out.nbytes()) * 8,
       [=, plan = std::make_shared<cpu::FftPlan>(std::move(plan)), kind = kind_, inverse = inverse_,
        scale = scale_](int64_t begin, int64_t end) {
-        cpu::TaskScratch scratch(static_cast<size_t>(2 * plan->length() + plan->scratch_floats()) *
-                                 sizeof(float));
-        for (int64_t row = begin; row < end; ++row) {
-          cpu::transform_row(
-              *plan, {kind, inverse, scale, from + row * in_bytes, in_length, to + row * out_bytes},
-              static_cast<float*>(scratch.get()));
+        int64_t row_floats = 2 * plan->length() + plan->scratch_floats();
+        cpu::TaskScratch scratch(static_cast<size_t>(together * row_floats) * sizeof(float));
+        for (int64_t task = begin; task < end; ++task) {
+          int64_t row = task * together, count = std::min(together, rows - row);
+          cpu::transform_rows(*plan,
+                              {kind, inverse, scale, from + row * in_bytes, in_length,
+                               to + row * out_bytes, count, in_bytes},
+                              static_cast<float*>(scratch.get()));
         }
       });
 }

@@ -1,6 +1,9 @@
 // The widening compiler against the reference lowering, on kernels as people write them.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "jit/widen_testing.h"
 
 namespace {
@@ -411,4 +414,25 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
   y[gid] = sum + curve(sum, 3) + sin(sum);
 })",
       {Buffer::floats(1024, 1), Buffer::zeros(4096), Buffer::floats(1024, 2, -1e12f, 1e12f)}, rows);
+}
+
+TEST_CASE("widen: smaller and larger of NaNs and zeros") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("1");
+  const float odd[] = {nan, 0.0f, -0.0f, inf, -inf, 1.5f, -nan, -1.5f};
+  std::vector<float> values(1024);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = odd[(i * 5 + i / 8 + i / 64 * 3) % 8];
+  check_widened(R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+  float mine = x[gid];
+  for (ushort distance = 16; distance > 0; distance /= 2) {
+    float other = simd_shuffle_xor(mine, distance);
+    float next = (lane & distance) == 0 ? min(mine, other) : max(mine, other);
+    float by_value = x[(gid + distance) % 1024] > 0 ? max(other, next) : min(other, next);
+    mine = gid % 3 == 0 ? by_value : next;
+  }
+  y[gid] = mine;
+  y[1024 + gid] = simd_max(x[gid]) + min(x[gid], x[(gid * 7 + 1) % 1024]);
+})",
+                {Buffer::of(values), Buffer::zeros(8192)}, rows);
 }

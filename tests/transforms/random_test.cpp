@@ -2,158 +2,15 @@
 //
 // HOLDFAST_TRANSFORM_SEED names the first seed.
 #include <cstdlib>
-#include <memory>
 
-#include "ops/array_testing.h"
-
-#include <random>
+#include "transforms/random_programs.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
 
 namespace {
 
-using Random = std::mt19937_64;
 using Map = std::function<array(const array&)>;
-
-int draw(Random& random, int count) { return std::uniform_int_distribution(0, count - 1)(random); }
-
-// Numbers in float64 that only depend on the seed.
-array numbers(const Shape& shape, uint64_t seed) {
-  Random random(seed);
-  std::uniform_real_distribution<double> distribution(-1, 1);
-  size_t size = 1;
-  for (ShapeElem dim : shape) size *= static_cast<size_t>(dim);
-  std::vector<double> values(size);
-  for (double& value : values) value = distribution(random);
-  return array(values.begin(), shape, float64);
-}
-
-array number(double value) { return array(value, float64); }
-
-// --- random programs: any array in, an array of one to six elements out ---
-
-array apply_unary(int op, const array& x) {
-  switch (op) {
-    case 0:
-      return sin(x);
-    case 1:
-      return tanh(x);
-    case 2:
-      return exp(number(0.5) * x);
-    case 3:
-      return log(number(1.5) + square(x));
-    case 4:
-      return sqrt(number(1) + square(x));
-    case 5:
-      return sigmoid(x);
-    case 6:
-      return x / (number(2) + cos(x));
-    case 7:
-      return logaddexp(x, negative(x));
-    case 8:
-      return erf(x);
-    case 9:
-      return power(number(1) + square(x), number(0.7));
-    case 10:
-      return arctan2(x, number(2) + x * x);
-    default:
-      return remainder(number(0.1) * x, number(50)) * number(0.1);
-  }
-}
-constexpr int unary_ops = 12;
-
-// Keeps or changes the shape; at most six elements.
-array apply_shape(int op, const array& x, uint64_t seed) {
-  if (x.ndim() == 0) return reshape(x, {1});
-  int last = x.shape(-1), axis = static_cast<int>(seed % x.ndim());
-  switch (op) {
-    case 0:
-      return transpose(x);
-    case 1:
-      return flatten(x);
-    case 2:
-      return x.ndim() > 1 ? sum(x, axis) : x * number(2);
-    case 3:
-      return softmax(x, axis);
-    case 4:
-      return cumsum(x, axis, seed % 2 == 0);
-    case 5:
-      return cumprod(x, axis);
-    case 6:
-      return flip(x, axis);
-    case 7:
-      return matmul(reshape(x, {-1, last}), numbers({last, last}, seed));
-    case 8:
-      return concatenate({slice(x, Shape(x.ndim(), 0), x.shape()), zeros_like(x)}, axis) *
-             number(0.5);
-    case 9:
-      return take(x, array({0, -1}), axis);
-    case 10:
-      return fast::rms_norm(x, std::nullopt, 1e-2f);
-    case 11:
-      return logsumexp(x, axis, true) + x;
-    case 12:
-      return where(greater(numbers(x.shape(), seed), number(0)), x, sin(x));
-    case 13:
-      return roll(x, 1, axis);
-    case 14:
-      return x - mean(x, axis, true);
-    case 15:
-      return linalg::solve(numbers({last, last}, seed) + number(4) * eye(last, float64),
-                           transpose(reshape(x, {-1, last})));
-    case 16:
-      return scatter_add_axis(x, zeros(Shape(x.ndim(), 1), int32), take(x, array({-1}), axis),
-                              axis);
-    default:
-      return pad(x, 1, number(0.3));
-  }
-}
-constexpr int shape_ops = 18;
-
-struct Step {
-  int kind, op, other;
-  uint64_t seed;
-};
-
-array run(const std::vector<Step>& program, const array& x) {
-  std::vector<array> values = {x};
-  for (const Step& step : program) {
-    array a = values.back();
-    if (step.kind == 0) a = apply_unary(step.op % unary_ops, a);
-    if (step.kind == 1) a = apply_shape(step.op % shape_ops, a, step.seed);
-    if (step.kind == 2) {
-      // With an earlier value of the same number of elements, else with constants.
-      array b = values[static_cast<size_t>(step.other) % values.size()];
-      b = b.size() == a.size() ? reshape(b, a.shape()) : numbers(a.shape(), step.seed);
-      switch (step.op % 4) {
-        case 0:
-          a = a * b;
-          break;
-        case 1:
-          a = a + sin(b);
-          break;
-        case 2:
-          a = a / (number(2) + square(b));
-          break;
-        default:
-          a = maximum(a, b) * number(0.5);
-      }
-    }
-    if (a.size() > 6) a = slice(flatten(a), {0}, {4});
-    values.push_back(a);
-  }
-  return values.back();
-}
-
-std::vector<Step> random_program(Random& random) {
-  std::vector<Step> program;
-  int length = 2 + draw(random, 6);
-  for (int i = 0; i < length; ++i) {
-    program.push_back({draw(random, 3), draw(random, 1000), draw(random, 1000), random()});
-  }
-  return program;
-}
 
 // --- the same function twice: with transforms, and without ---
 
@@ -167,8 +24,8 @@ double step_size = 0;
 // To fourth order, so that differences of differences are still good for some digits.
 array difference(const Map& f, const array& x, const array& direction) {
   double h = step_size;
-  auto at = [&](double by) { return f(x + number(by) * direction); };
-  array result = (number(8) * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / number(12 * h);
+  auto at = [&](double by) { return f(x + scalar(by) * direction); };
+  array result = (scalar(8) * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / scalar(12 * h);
   result.eval();
   return result;
 }

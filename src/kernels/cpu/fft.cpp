@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/simd/fft_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
 
@@ -14,10 +15,28 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-// exp(-2 pi i k / n), exact in the multiples of a quarter.
+// exp(-2 pi i k / n).
 std::complex<double> root(int64_t k, int64_t n) {
   double angle = -2 * pi * static_cast<double>(k % n) / static_cast<double>(n);
   return {std::cos(angle), std::sin(angle)};
+}
+
+// root(k, n) for all k < n. The functions are asked for the first eighth alone where the others
+// mirror it.
+std::vector<std::complex<double>> all_roots(int64_t n) {
+  std::vector<std::complex<double>> roots(static_cast<size_t>(n));
+  auto at = [&](int64_t k) -> std::complex<double>& { return roots[static_cast<size_t>(k)]; };
+  if (n % 8 != 0) {
+    for (int64_t k = 0; k < n; ++k) at(k) = root(k, n);
+    return roots;
+  }
+  int64_t quarter = n / 4;
+  for (int64_t k = 0; k <= n / 8; ++k) {
+    at(k) = root(k, n);
+    at(quarter - k) = {-at(k).imag(), -at(k).real()};
+  }
+  for (int64_t k = 0; k < 3 * quarter; ++k) at(quarter + k) = {at(k).imag(), -at(k).real()};
+  return roots;
 }
 
 }  // namespace
@@ -45,15 +64,17 @@ FftPlan::FftPlan(int64_t length) : length_(length) {
       }
     }
     std::vector<float> scratch(static_cast<size_t>(convolution_->scratch_floats()));
-    convolution_->run(filter_real_.data(), filter_imag_.data(), scratch.data());
+    convolution_->run(filter_real_.data(), filter_imag_.data(), scratch.data(), 1);
     return;
   }
   int64_t left = length, stride = 1;
+  std::vector<std::complex<double>> roots = all_roots(length);
   for (int64_t radix : radices) {
     Stage stage{radix, left / radix, stride, {}, {}, {}, {}};
     for (int64_t p = 0; p < stage.groups; ++p) {
       for (int64_t v = 0; v < radix; ++v) {
-        std::complex<double> w = root(p * v, left);
+        // root(p * v, left)
+        std::complex<double> w = roots[static_cast<size_t>(p * v * stride)];
         stage.twiddle_real.push_back(static_cast<float>(w.real()));
         stage.twiddle_imag.push_back(static_cast<float>(w.imag()));
       }
@@ -69,96 +90,128 @@ FftPlan::FftPlan(int64_t length) : length_(length) {
   }
 }
 
+int64_t FftPlan::rows_at_once() const {
+  constexpr int64_t most = 16, cached_floats = 128 << 10;
+  int64_t rows = most;
+  while (rows > 1 && rows * (2 * length_ + scratch_floats()) > cached_floats) rows /= 2;
+  return rows;
+}
+
 int64_t FftPlan::scratch_floats() const {
   if (convolution_) return 2 * convolution_->length() + convolution_->scratch_floats();
   return 2 * length_;
 }
 
-void FftPlan::run(float* real, float* imag, float* scratch) const noexcept {
+void FftPlan::run(float* real, float* imag, float* scratch, int64_t rows) const noexcept {
   if (convolution_) {
-    run_chirp(real, imag, scratch);
+    run_chirp(real, imag, scratch, rows);
   } else {
-    run_stages(real, imag, scratch);
+    run_stages(real, imag, scratch, rows);
   }
 }
 
-void FftPlan::run_stages(float* real, float* imag, float* scratch) const {
-  float *from_real = real, *from_imag = imag, *to_real = scratch, *to_imag = scratch + length_;
+// The rows beside each other are a stride that was there before the first stage.
+void FftPlan::run_stages(float* real, float* imag, float* scratch, int64_t rows) const {
+  float *from_real = real, *from_imag = imag;
+  float *to_real = scratch, *to_imag = scratch + length_ * rows;
   for (const Stage& stage : stages_) {
     simd::fft_kernels().stage(
-        {stage.radix, stage.groups, stage.stride, stage.twiddle_real.data(),
+        {stage.radix, stage.groups, stage.stride * rows, stage.twiddle_real.data(),
          stage.twiddle_imag.data(), stage.root_real.data(), stage.root_imag.data()},
         from_real, from_imag, to_real, to_imag);
     std::swap(from_real, to_real);
     std::swap(from_imag, to_imag);
   }
   if (from_real != real) {
-    auto bytes = static_cast<size_t>(length_) * sizeof(float);
+    auto bytes = static_cast<size_t>(length_ * rows) * sizeof(float);
     std::memcpy(real, from_real, bytes);
     std::memcpy(imag, from_imag, bytes);
   }
 }
 
-void FftPlan::run_chirp(float* real, float* imag, float* scratch) const {
+void FftPlan::run_chirp(float* real, float* imag, float* scratch, int64_t rows) const {
   int64_t size = convolution_->length();
-  float *wide_real = scratch, *wide_imag = scratch + size, *rest = scratch + 2 * size;
-  std::fill_n(scratch, 2 * size, 0.0f);
-  auto n = static_cast<size_t>(length_);
-  for (size_t k = 0; k < n; ++k) {
-    wide_real[k] = real[k] * chirp_real_[k] - imag[k] * chirp_imag_[k];
-    wide_imag[k] = real[k] * chirp_imag_[k] + imag[k] * chirp_real_[k];
+  float *wide_real = scratch, *wide_imag = scratch + size * rows;
+  float* rest = scratch + 2 * size * rows;
+  std::fill_n(scratch, 2 * size * rows, 0.0f);
+  for (int64_t k = 0; k < length_; ++k) {
+    float cr = chirp_real_[static_cast<size_t>(k)], ci = chirp_imag_[static_cast<size_t>(k)];
+    for (int64_t i = k * rows; i < (k + 1) * rows; ++i) {
+      wide_real[i] = real[i] * cr - imag[i] * ci;
+      wide_imag[i] = real[i] * ci + imag[i] * cr;
+    }
   }
-  convolution_->run(wide_real, wide_imag, rest);
+  convolution_->run(wide_real, wide_imag, rest, rows);
   // Conjugated, so that a forward transform goes back.
-  for (size_t k = 0; k < static_cast<size_t>(size); ++k) {
-    float r = wide_real[k] * filter_real_[k] - wide_imag[k] * filter_imag_[k];
-    float i = wide_real[k] * filter_imag_[k] + wide_imag[k] * filter_real_[k];
-    wide_real[k] = r;
-    wide_imag[k] = -i;
+  for (int64_t k = 0; k < size; ++k) {
+    float fr = filter_real_[static_cast<size_t>(k)], fi = filter_imag_[static_cast<size_t>(k)];
+    for (int64_t i = k * rows; i < (k + 1) * rows; ++i) {
+      float r = wide_real[i] * fr - wide_imag[i] * fi;
+      float turned = wide_real[i] * fi + wide_imag[i] * fr;
+      wide_real[i] = r;
+      wide_imag[i] = -turned;
+    }
   }
-  convolution_->run(wide_real, wide_imag, rest);
+  convolution_->run(wide_real, wide_imag, rest, rows);
   float scale = 1.0f / static_cast<float>(size);
-  for (size_t k = 0; k < n; ++k) {
-    float r = wide_real[k] * scale, i = -wide_imag[k] * scale;
-    real[k] = r * chirp_real_[k] - i * chirp_imag_[k];
-    imag[k] = r * chirp_imag_[k] + i * chirp_real_[k];
+  for (int64_t k = 0; k < length_; ++k) {
+    float cr = chirp_real_[static_cast<size_t>(k)], ci = chirp_imag_[static_cast<size_t>(k)];
+    for (int64_t i = k * rows; i < (k + 1) * rows; ++i) {
+      float r = wide_real[i] * scale, turned = -wide_imag[i] * scale;
+      real[i] = r * cr - turned * ci;
+      imag[i] = r * ci + turned * cr;
+    }
   }
 }
 
-void transform_row(const FftPlan& plan, const FftRow& row, float* scratch) noexcept {
-  int64_t n = plan.length();
-  float *real = scratch, *imag = scratch + n;
-  int64_t expected = row.kind == FftKind::from_half ? n / 2 + 1 : n;
-  int64_t count = std::min(row.input_length, expected);
-  const auto* from = static_cast<const float*>(row.input);
-  for (int64_t i = 0; i < count; ++i) {
-    real[i] = row.kind == FftKind::to_half ? from[i] : from[2 * i];
-    imag[i] = row.kind == FftKind::to_half ? 0.0f : from[2 * i + 1];
+namespace {
+
+// Rows of `length` elements that lie `stride` elements apart, turned so that element i of row r
+// comes to i * count + r.
+void turn_rows(const void* from, int64_t length, int64_t count, int64_t stride, size_t item,
+               void* to) {
+  const int64_t shape[] = {length, count}, strides[] = {1, stride};
+  gather_range(from, collapse(std::span(shape), std::span(strides)), item, 0, length * count, to);
+}
+
+}  // namespace
+
+void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) {
+  const simd::FftKernels& kernels = simd::fft_kernels();
+  int64_t n = plan.length(), count = rows.count;
+  float *real = scratch, *imag = scratch + n * count, *spare = imag + n * count;
+  int64_t expected = rows.kind == FftKind::from_half ? n / 2 + 1 : n;
+  int64_t given = std::min(rows.input_length, expected);
+  float sign = rows.inverse ? -1.0f : 1.0f;
+  if (rows.kind == FftKind::to_half) {
+    turn_rows(rows.input, given, count, rows.input_stride / 4, 4, real);
+    std::fill_n(imag, given * count, 0.0f);
+  } else {
+    turn_rows(rows.input, given, count, rows.input_stride / 8, 8, spare);
+    kernels.split(spare, given * count, sign, real, imag);
   }
-  for (int64_t i = count; i < expected; ++i) real[i] = imag[i] = 0;
-  if (row.kind == FftKind::from_half) {
+  std::fill(real + given * count, real + expected * count, 0.0f);
+  std::fill(imag + given * count, imag + expected * count, 0.0f);
+  if (rows.kind == FftKind::from_half) {
     // The other half mirrors this one; the imaginary parts of the ends do not count.
-    imag[0] = 0;
-    if (n % 2 == 0) imag[n / 2] = 0;
+    std::fill_n(imag, count, 0.0f);
+    if (n % 2 == 0) std::fill_n(imag + n / 2 * count, count, 0.0f);
     for (int64_t i = expected; i < n; ++i) {
-      real[i] = real[n - i];
-      imag[i] = -imag[n - i];
+      for (int64_t r = 0; r < count; ++r) {
+        real[i * count + r] = real[(n - i) * count + r];
+        imag[i * count + r] = -imag[(n - i) * count + r];
+      }
     }
   }
-  if (row.inverse) {
-    for (int64_t i = 0; i < n; ++i) imag[i] = -imag[i];
-  }
-  plan.run(real, imag, imag + n);
-  float scale = row.scale, imag_scale = row.inverse ? -scale : scale;
-  auto* to = static_cast<float*>(row.output);
-  if (row.kind == FftKind::from_half) {
-    for (int64_t i = 0; i < n; ++i) to[i] = real[i] * scale;
-    return;
-  }
-  int64_t kept = row.kind == FftKind::to_half ? n / 2 + 1 : n;
-  for (int64_t i = 0; i < kept; ++i) {
-    to[2 * i] = real[i] * scale;
-    to[2 * i + 1] = imag[i] * imag_scale;
+  plan.run(real, imag, spare, count);
+  int64_t kept = rows.kind == FftKind::to_half ? n / 2 + 1 : n;
+  // Back again: `count` columns of `kept` elements are the rows of the output, which is dense.
+  if (rows.kind == FftKind::from_half) {
+    for (int64_t i = 0; i < n * count; ++i) real[i] *= rows.scale;
+    turn_rows(real, count, n, count, 4, rows.output);
+  } else {
+    kernels.join(real, imag, kept * count, rows.scale, rows.scale * sign, spare);
+    turn_rows(spare, count, kept, count, 8, rows.output);
   }
 }
 

@@ -17,18 +17,21 @@ class FftPlan {
   explicit FftPlan(int64_t length);
 
   int64_t length() const { return length_; }
-  // Floats of scratch, beside the data.
+  // Rows that are best transformed together: side by side they fill vectors in every stage.
+  int64_t rows_at_once() const;
+  // Floats of scratch for a row, beside the data.
   int64_t scratch_floats() const;
-  // Transforms in place (forward, not scaled); real and imaginary parts are apart.
-  void run(float* real, float* imag, float* scratch) const noexcept;
+  // Transforms `rows` rows in place (forward, not scaled). Element i of row r is at i * rows + r;
+  // real and imaginary parts are apart.
+  void run(float* real, float* imag, float* scratch, int64_t rows) const noexcept;
 
  private:
   struct Stage {
     int64_t radix, groups, stride;
     std::vector<float> twiddle_real, twiddle_imag, root_real, root_imag;
   };
-  void run_stages(float* real, float* imag, float* scratch) const;
-  void run_chirp(float* real, float* imag, float* scratch) const;
+  void run_stages(float* real, float* imag, float* scratch, int64_t rows) const;
+  void run_chirp(float* real, float* imag, float* scratch, int64_t rows) const;
 
   int64_t length_;
   std::vector<Stage> stages_;
@@ -39,16 +42,18 @@ class FftPlan {
 
 enum class FftKind : uint8_t { complex, to_half, from_half };  // to_half: real input
 
-// One row. Inputs shorter than they should be are padded with zeros, longer ones cut.
-struct FftRow {
+// Rows. Inputs shorter than they should be are padded with zeros, longer ones cut.
+struct FftRows {
   FftKind kind;
   bool inverse;
   float scale;
   const void* input;     // complex64, float32 for to_half
   int64_t input_length;  // elements there
   void* output;          // complex64 [n], [n / 2 + 1] for to_half, float32 [n] for from_half
+  int64_t count;         // of rows
+  int64_t input_stride;  // bytes from row to row; those of the output follow each other
 };
-// `scratch`: 2 * length + scratch_floats() floats.
-void transform_row(const FftPlan& plan, const FftRow& row, float* scratch) noexcept;
+// `scratch`: 2 * length + scratch_floats() floats for each row.
+void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch);
 
 }  // namespace holdfast::cpu

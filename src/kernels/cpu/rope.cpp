@@ -91,7 +91,11 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
                                               item_;
     char* to = static_cast<char*>(output) +
                ((batch * shape_.heads + head) * shape_.positions + first_position) * row_bytes;
+    int64_t next_head = h + 1 < heads ? shape_.head_stride * item_ : 0;
     for (int64_t p = 0; p < positions; ++p) {
+      // Heads lie too far apart to be foreseen.
+      const char* next = from + p * shape_.position_stride * item_ + next_head;
+      for (int64_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(next + i, 0, 2);
       kernels.rotate(
           dtype_, traditional_,
           {from + p * shape_.position_stride * item_, stream_ ? staged : to,

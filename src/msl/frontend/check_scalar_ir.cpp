@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "msl/frontend/frontend.h"
+#include "msl/frontend/initialisers.h"
 #include "msl/frontend/inline_calls.h"
 #include "msl/scalar_ir.h"
 
@@ -66,9 +67,10 @@ std::string check_instruction(const llvm::Instruction& instruction) {
 
 std::string check_global(const llvm::GlobalVariable& global) {
   if (global.isDeclaration()) {
-    return "variable " + quoted(global.getName()) +
-           " has no value: it is not initialised by a constant, or is a function constant that "
-           "was not given";
+    const std::optional<uint64_t> missing = missing_function_constant(global);
+    return "variable " + quoted(global.getName()) + " has no value: " +
+           (missing ? "function constant " + std::to_string(*missing) + " was not given"
+                    : "it is not initialised by a constant");
   }
   if (global.getAddressSpace() == address_space::threadgroup) {
     return llvm::isa<llvm::UndefValue>(global.getInitializer())

@@ -36,6 +36,7 @@
 
 #include "msl/frontend/define_arithmetic.h"
 #include "msl/frontend/frontend.h"
+#include "msl/frontend/initialisers.h"
 #include "msl/frontend/inline_calls.h"
 #include "msl/scalar_ir.h"
 
@@ -206,43 +207,6 @@ void prepare(llvm::Module& module, llvm::Function& entry, MathMode math) {
         llvm::Value* product = builder.CreateFMul(call->getArgOperand(0), call->getArgOperand(1));
         call->replaceAllUsesWith(builder.CreateFAdd(product, call->getArgOperand(2)));
         call->eraseFromParent();
-      }
-    }
-  }
-}
-
-// What is left of the initialisation of variables at run time cannot be: such variables have no
-// value (function constants that were not given, and what depends on them), which matters only
-// where the kernel reads them.
-void drop_initialisers(llvm::Module& module) {
-  llvm::GlobalVariable* list = module.getNamedGlobal("llvm.global_ctors");
-  if (list == nullptr) return;
-  std::set<llvm::Function*> initialisers;
-  std::vector<llvm::Function*> work;
-  if (auto* table = llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer())) {
-    for (const llvm::Use& row : table->operands()) {
-      auto* fields = llvm::cast<llvm::ConstantStruct>(row);
-      if (auto* function =
-              llvm::dyn_cast<llvm::Function>(fields->getOperand(1)->stripPointerCasts())) {
-        work.push_back(function);
-      }
-    }
-  }
-  list->eraseFromParent();
-  while (!work.empty()) {
-    llvm::Function* function = work.back();
-    work.pop_back();
-    if (!initialisers.insert(function).second) continue;
-    for (llvm::Instruction& instruction : llvm::instructions(*function)) {
-      auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-      if (call != nullptr && call->getCalledFunction() != nullptr) {
-        work.push_back(call->getCalledFunction());
-      }
-      for (llvm::Use& operand : instruction.operands()) {
-        auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(operand->stripPointerCasts());
-        if (variable == nullptr || variable->isConstant() || variable->isDeclaration()) continue;
-        variable->setInitializer(nullptr);
-        variable->setLinkage(llvm::GlobalValue::ExternalLinkage);
       }
     }
   }

@@ -105,6 +105,7 @@ class GroupLoop {
       context_.groups[axis] = groups_along(arguments, axis);
       context_.grid[axis] = arguments.grid[axis];
       threads *= context_.full_size[axis];
+      all_full_ &= arguments.grid[axis] % context_.full_size[axis] == 0;
     }
     size_t shared = threadgroup_memory(kernel, arguments);
     size_t simdgroups = (threads + simdgroup_width - 1) / simdgroup_width;
@@ -118,13 +119,11 @@ class GroupLoop {
   }
 
   void run(int64_t begin, int64_t end) {
-    uint64_t rest = static_cast<uint64_t>(begin);
-    context_.group[0] = static_cast<uint32_t>(rest % context_.groups[0]);
-    rest /= context_.groups[0];
-    context_.group[1] = static_cast<uint32_t>(rest % context_.groups[1]);
-    context_.group[2] = static_cast<uint32_t>(rest / context_.groups[1]);
-    for (int64_t i = begin; i < end; ++i) {
+    advance(begin);
+    while (begin < end) {
       set_size();
+      int64_t count = pipeline_.is_widened() ? alike(end - begin) : 1;
+      context_.count = static_cast<uint64_t>(count);
       if (pipeline_.is_widened()) {
         reinterpret_cast<GroupFunction*>(const_cast<void*>(pipeline_.entry()))(&context_);
       } else {
@@ -133,13 +132,8 @@ class GroupLoop {
                            pipeline_.kernel().register_bytes);
       }
       if (own_.slot->verdict() != watchdog::Verdict::none) return;
-      if (++context_.group[0] == context_.groups[0]) {
-        context_.group[0] = 0;
-        if (++context_.group[1] == context_.groups[1]) {
-          context_.group[1] = 0;
-          ++context_.group[2];
-        }
-      }
+      begin += count;
+      advance(count);
     }
   }
 
@@ -157,6 +151,22 @@ class GroupLoop {
     if (!own_.pointers.empty()) context_.buffers = own_.pointers.data();
   }
 
+  void advance(int64_t count) {
+    uint64_t carry = static_cast<uint64_t>(count);
+    for (int axis = 0; axis < 3; ++axis) {
+      carry += context_.group[axis];
+      context_.group[axis] = static_cast<uint32_t>(carry % context_.groups[axis]);
+      carry /= context_.groups[axis];
+    }
+  }
+
+  // How many of the next groups, at most `limit`, have the size of the first one.
+  int64_t alike(int64_t limit) const {
+    if (all_full_) return limit;
+    int64_t last = int64_t{context_.groups[0]} - 1 - context_.group[0];
+    return std::clamp<int64_t>(last, 1, limit);
+  }
+
   void set_size() {
     uint32_t threads = 1;
     for (int axis = 0; axis < 3; ++axis) {
@@ -170,6 +180,7 @@ class GroupLoop {
   const CpuPipeline& pipeline_;
   ThreadScratch& own_;
   GroupContext context_{};
+  bool all_full_ = true;  // no group is cut off by the grid's edge
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 //
 // Both lowerings export one function. Generated code refers to no symbol outside its own object:
 // what it needs from the runtime it reaches through the context.
-//   widened:    void <entry>.group(GroupContext*)   runs one threadgroup
+//   widened:    void <entry>.group(GroupContext*)   runs `count` threadgroups
 //   reference:  void <entry>.thread(ThreadContext*)  runs one thread; the runtime calls it on a
 //   fibre for each
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace holdfast::jit {
 
-inline constexpr uint32_t abi_version = 1;
+inline constexpr uint32_t abi_version = 2;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -28,6 +28,8 @@ struct GroupContext {
   uint32_t groups[3];     // threadgroups_per_grid
   uint32_t grid[3];       // threads_per_grid
   uint32_t simdgroups;    // ceil(size[0] * size[1] * size[2] / 32)
+  // Groups to run, x first, from `group` on; all are of one size. A reference kernel runs one.
+  uint64_t count;
 };
 
 // Cross-lane operations and barriers of the reference lowering are calls through this table: the

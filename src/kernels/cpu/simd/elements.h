@@ -247,27 +247,49 @@ template <typename F>
 inline void store_lanes(F* to, Lanes<F> value) {
   store_vector(to, value);
 }
-inline void store_lanes(BFloat16* to, Lanes<float> value) {
 #if defined(__AVX512F__)
+// The upper halves of the lanes are the rounded values.
+inline __m512i round_upper_halves(Lanes<float> value) {
   __m512i bits = (__m512i)value;
-  __m512i high = _mm512_maskz_srli_epi32(0xffff, bits, 16);
-  __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-  __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  __m512i rounded = _mm512_maskz_srli_epi32(0xffff, sum, 16);
+  __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
   __mmask16 nan = _mm512_cmp_ps_mask((__m512)value, (__m512)value, _CMP_UNORD_Q);
-  rounded = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_maskz_cvtepi32_epi16(0xffff, rounded));
+  __m512i sum = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  sum = _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
+  return _mm512_mask_or_epi32(sum, nan, bits, _mm512_set1_epi32(0x400000));
+}
+inline void store_lanes(BFloat16* to, Lanes<float> value) {
+  __m512i upper = _mm512_maskz_srli_epi32(0xffff, round_upper_halves(value), 16);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_maskz_cvtepi32_epi16(0xffff, upper));
+}
+inline void store_lanes(Float16* to, Lanes<float> value) {
+  __m256i half = _mm512_maskz_cvtps_ph(0xffff, (__m512)value, _MM_FROUND_TO_NEAREST_INT);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), half);
+}
+// Two neighbouring vectors of half types as one register.
+inline __m512i narrow_two(BFloat16, Lanes<float> a, Lanes<float> b) {
+  alignas(64) static constexpr uint16_t odd_words[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                                         23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                                         45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  return _mm512_permutex2var_epi16(round_upper_halves(a), _mm512_load_si512(odd_words),
+                                   round_upper_halves(b));
+}
+inline __m512i narrow_two(Float16, Lanes<float> a, Lanes<float> b) {
+  __m256i low = _mm512_maskz_cvtps_ph(0xffff, (__m512)a, _MM_FROUND_TO_NEAREST_INT);
+  __m256i high = _mm512_maskz_cvtps_ph(0xffff, (__m512)b, _MM_FROUND_TO_NEAREST_INT);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
 #else
+inline void store_lanes(BFloat16* to, Lanes<float> value) {
   float lanes[lane_count<float>];
   store_vector(lanes, value);
   for (int l = 0; l < lane_count<float>; ++l) to[l] = to_bfloat16(lanes[l]);
-#endif
 }
 inline void store_lanes(Float16* to, Lanes<float> value) {
   float lanes[lane_count<float>];
   store_vector(lanes, value);
   narrow(lanes, lane_count<float>, to);
 }
+#endif
 // The same past the cache, where the instruction set can; `to` is aligned to the bytes written. A
 // fence must follow the last one.
 template <typename T, typename V>
@@ -284,6 +306,30 @@ inline void stream_lanes(T* to, V value) {
 #else
   store_lanes(to, value);
 #endif
+}
+
+// Two neighbouring vectors at once, past the cache if `stream`: then `to` is aligned to 64 bytes.
+template <bool stream, typename T, typename V>
+inline void put_two_lanes(T* to, V a, V b) {
+  constexpr int width = sizeof(V) / sizeof(a[0]);
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 2) {
+    __m512i both = narrow_two(T{}, a, b);
+    if constexpr (stream) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), both);
+    } else {
+      _mm512_storeu_si512(to, both);
+    }
+    return;
+  }
+#endif
+  if constexpr (stream) {
+    stream_lanes(to, a);
+    stream_lanes(to + width, b);
+  } else {
+    store_lanes(to, a);
+    store_lanes(to + width, b);
+  }
 }
 
 template <typename T, typename V>

@@ -19,6 +19,10 @@ struct FftStage {
 struct FftKernels {
   void (*stage)(const FftStage& stage, const float* from_real, const float* from_imag,
                 float* to_real, float* to_imag);
+  // Complex numbers taken apart, the imaginary parts times `sign`; and put together.
+  void (*split)(const float* from, int64_t count, float sign, float* real, float* imag);
+  void (*join)(const float* real, const float* imag, int64_t count, float scale, float imag_scale,
+               float* to);
 };
 
 // Of the instruction set in use.

@@ -68,25 +68,28 @@ void stage_four(const FftStage& s, const float* xr, const float* xi, float* yr, 
   }
 }
 
+// `fixed`: the radix, or 0 for any.
+template <int64_t fixed>
 void stage_any(const FftStage& s, const float* xr, const float* xi, float* yr, float* yi) {
+  const int64_t radix = fixed > 0 ? fixed : s.radix;
   int64_t step = s.stride * s.groups;
   for (int64_t p = 0; p < s.groups; ++p) {
-    for (int64_t v = 0; v < s.radix; ++v) {
-      float wr = s.twiddle_real[s.radix * p + v], wi = s.twiddle_imag[s.radix * p + v];
+    for (int64_t v = 0; v < radix; ++v) {
+      float wr = s.twiddle_real[radix * p + v], wi = s.twiddle_imag[radix * p + v];
       float factor_real[largest_radix], factor_imag[largest_radix];
-      for (int64_t u = 0; u < s.radix; ++u) {
-        float rr = s.root_real[u * v % s.radix], ri = s.root_imag[u * v % s.radix];
+      for (int64_t u = 0; u < radix; ++u) {
+        float rr = s.root_real[u * v % radix], ri = s.root_imag[u * v % radix];
         factor_real[u] = rr * wr - ri * wi;
         factor_imag[u] = rr * wi + ri * wr;
       }
-      float* tr = yr + s.stride * (s.radix * p + v);
-      float* ti = yi + s.stride * (s.radix * p + v);
+      float* tr = yr + s.stride * (radix * p + v);
+      float* ti = yi + s.stride * (radix * p + v);
       const float* fr = xr + s.stride * p;
       const float* fi = xi + s.stride * p;
       HOLDFAST_VECTORISE
       for (int64_t k = 0; k < s.stride; ++k) {
         float sum_real = 0, sum_imag = 0;
-        for (int64_t u = 0; u < s.radix; ++u) {
+        for (int64_t u = 0; u < radix; ++u) {
           float ar = fr[k + u * step], ai = fi[k + u * step];
           sum_real += ar * factor_real[u] - ai * factor_imag[u];
           sum_imag += ar * factor_imag[u] + ai * factor_real[u];
@@ -100,16 +103,40 @@ void stage_any(const FftStage& s, const float* xr, const float* xi, float* yr, f
 
 void stage(const FftStage& s, const float* from_real, const float* from_imag, float* to_real,
            float* to_imag) {
-  if (s.radix == 4) {
-    stage_four(s, from_real, from_imag, to_real, to_imag);
-  } else {
-    stage_any(s, from_real, from_imag, to_real, to_imag);
+  switch (s.radix) {
+    case 2:
+      return stage_any<2>(s, from_real, from_imag, to_real, to_imag);
+    case 3:
+      return stage_any<3>(s, from_real, from_imag, to_real, to_imag);
+    case 4:
+      return stage_four(s, from_real, from_imag, to_real, to_imag);
+    case 5:
+      return stage_any<5>(s, from_real, from_imag, to_real, to_imag);
+    default:
+      return stage_any<0>(s, from_real, from_imag, to_real, to_imag);
+  }
+}
+
+void split(const float* from, int64_t count, float sign, float* real, float* imag) {
+  HOLDFAST_VECTORISE
+  for (int64_t i = 0; i < count; ++i) {
+    real[i] = from[2 * i];
+    imag[i] = from[2 * i + 1] * sign;
+  }
+}
+
+void join(const float* real, const float* imag, int64_t count, float scale, float imag_scale,
+          float* to) {
+  HOLDFAST_VECTORISE
+  for (int64_t i = 0; i < count; ++i) {
+    to[2 * i] = real[i] * scale;
+    to[2 * i + 1] = imag[i] * imag_scale;
   }
 }
 
 }  // namespace
 
 extern const simd::FftKernels fft_kernels;
-const simd::FftKernels fft_kernels{stage};
+const simd::FftKernels fft_kernels{stage, split, join};
 
 }  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

@@ -56,16 +56,14 @@ void write_lanes(const simd::NormRow& row, F shift, F factor) {
     if constexpr (has_bias) value += load(bias + i);
     return value;
   };
+  auto whole = [](const T* from) { return load_lanes<F>(from); };
   int64_t i = 0;
-  for (; i + width <= row.length; i += width) {
+  for (; i + 2 * width <= row.length; i += 2 * width) {
     __builtin_prefetch(x + row.length + (row.length + i) / 2, 0, 2);
-    V value = apply([](const T* from) { return load_lanes<F>(from); }, i);
-    if constexpr (stream) {
-      stream_lanes(to + i, value);
-    } else {
-      store_lanes(to + i, value);
-    }
+    V first = apply(whole, i), second = apply(whole, i + width);
+    put_two_lanes<stream>(to + i, first, second);
   }
+  for (; i + width <= row.length; i += width) store_lanes(to + i, apply(whole, i));
   if (i < row.length) {
     int64_t count = row.length - i;
     auto load = [count](const T* from) { return load_some_lanes<F>(from, count); };

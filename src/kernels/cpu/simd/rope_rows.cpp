@@ -25,25 +25,26 @@ void rotate_halves(const simd::RopeRow& row) {
   constexpr int width = lane_count<float>;
   const T* x = static_cast<const T*>(row.input);
   T* to = static_cast<T*>(row.output);
-  auto turn = [&](Lanes<float> a, Lanes<float> b, Lanes<float> c, Lanes<float> s, auto store,
-                  int64_t i) {
-    store(to + i, a * c - b * s);
-    store(to + row.pairs + i, a * s + b * c);
+  struct Turned {
+    Lanes<float> low, high;
   };
+  auto turn = [&](auto load, int64_t i) -> Turned {
+    Lanes<float> a = load(x + i), b = load(x + row.pairs + i);
+    Lanes<float> c = load(row.cosines + i), s = load(row.sines + i);
+    return {a * c - b * s, a * s + b * c};
+  };
+  auto whole = [](auto* from) { return load_lanes<float>(from); };
   int64_t i = 0;
-  for (; i + width <= row.pairs; i += width) {
-    turn(
-        load_lanes<float>(x + i), load_lanes<float>(x + row.pairs + i),
-        load_lanes<float>(row.cosines + i), load_lanes<float>(row.sines + i),
-        [](T* at, Lanes<float> value) { store_lanes(at, value); }, i);
+  for (; i + 2 * width <= row.pairs; i += 2 * width) {
+    Turned first = turn(whole, i), second = turn(whole, i + width);
+    put_two_lanes<false>(to + i, first.low, second.low);
+    put_two_lanes<false>(to + row.pairs + i, first.high, second.high);
   }
-  if (i < row.pairs) {
-    int64_t count = row.pairs - i;
-    turn(
-        load_some_lanes<float>(x + i, count), load_some_lanes<float>(x + row.pairs + i, count),
-        load_some_lanes<float>(row.cosines + i, count),
-        load_some_lanes<float>(row.sines + i, count),
-        [count](T* at, Lanes<float> value) { store_some_lanes(at, value, count); }, i);
+  for (; i < row.pairs; i += width) {
+    int64_t count = row.pairs - i < width ? row.pairs - i : width;
+    Turned some = turn([count](auto* from) { return load_some_lanes<float>(from, count); }, i);
+    store_some_lanes(to + i, some.low, count);
+    store_some_lanes(to + row.pairs + i, some.high, count);
   }
 }
 

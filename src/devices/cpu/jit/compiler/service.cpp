@@ -21,6 +21,7 @@
 #include "devices/cpu/jit/compiler/dump.h"
 #include "devices/cpu/jit/compiler/reference.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
+#include "devices/cpu/jit/compiler/widen/float_minimum.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
@@ -126,7 +127,10 @@ class Job {
 
   CompiledKernel run(std::unique_ptr<llvm::Module> module) {
     set_target(*module, machine_);
-    dump_.module("scalar.ll", *module);
+    if (dump_) {
+      dump_.module("scalar.ll", *module);
+      steps_.skip();
+    }
     verify(*module, "the front-end");
     for (llvm::Function& function : *module) {
       if (function.isDeclaration()) continue;
@@ -202,11 +206,16 @@ class Job {
   // Returns the stack that the code needs, at least 1.
   uint32_t emit(llvm::Module& module, CompiledKernel& kernel) {
     const char* lowered = kernel.lowering == Lowering::reference ? "reference.ll" : "widened.ll";
-    dump_.module(lowered, module);
+    if (dump_) {
+      dump_.module(lowered, module);
+      steps_.skip();
+    }
     optimise(module, machine_);
     // The optimiser finds its way back to half precision, and the back-end from there to libraries.
     for (llvm::Function& function : module) {
-      if (!function.isDeclaration()) expand_math(function, options_.instruction_set);
+      if (function.isDeclaration()) continue;
+      expand_math(function, options_.instruction_set);
+      form_float_minimum(function);
     }
     steps_.done("optimising", module);
     if (dump_) {

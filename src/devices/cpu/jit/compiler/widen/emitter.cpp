@@ -102,6 +102,7 @@ void Emitter::make_function() {
   group_->getArg(0)->addAttr(llvm::Attribute::NoAlias);
   out_.function = group_;
   entry_ = new_block("entry");
+  out_.group = new_block("group");
   out_.head = new_block("simdgroup");
   out_.start = new_block("simdgroup.start");
   out_.next = new_block("simdgroup.next");
@@ -132,13 +133,24 @@ void Emitter::make_function() {
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
     known_[&argument] = load;
   }
-  Value *group[3], *full[3], *groups[3], *grid[3];
-  three(offsetof(GroupContext, group), group, "group");
+  Value *first[3], *group[3], *full[3], *groups[3], *grid[3];
+  three(offsetof(GroupContext, group), first, "first");
   three(offsetof(GroupContext, size), size_, "size");
   three(offsetof(GroupContext, full_size), full, "full_size");
   three(offsetof(GroupContext, groups), groups, "groups");
   three(offsetof(GroupContext, grid), grid, "grid");
   out_.simdgroups = field(offsetof(GroupContext, simdgroups), b_.getInt32Ty(), "simdgroups");
+  Value* count = field(offsetof(GroupContext, count), b_.getInt64Ty(), "count");
+  Value* memory = field(offsetof(GroupContext, threadgroup_memory), pointer, "threadgroup_memory");
+  Value* frames = field(offsetof(GroupContext, frame), pointer, "frames");
+  b_.CreateBr(out_.group);
+  b_.SetInsertPoint(out_.group);
+  llvm::PHINode *rest = b_.CreatePHI(count->getType(), 2, "groups.left"), *places[3];
+  rest->addIncoming(count, entry_);
+  for (int axis = 0; axis < 3; ++axis) {
+    group[axis] = places[axis] = b_.CreatePHI(b_.getInt32Ty(), 2, "group");
+    places[axis]->addIncoming(first[axis], entry_);
+  }
   for (Instruction& instruction : llvm::instructions(scalar_)) {
     std::optional<Intrinsic> intrinsic = kernel_intrinsic(instruction);
     if (!intrinsic) continue;
@@ -172,8 +184,6 @@ void Emitter::make_function() {
         break;
     }
   }
-  Value* memory = field(offsetof(GroupContext, threadgroup_memory), pointer, "threadgroup_memory");
-  Value* frames = field(offsetof(GroupContext, frame), pointer, "frames");
   Value* threads = b_.CreateMul(b_.CreateMul(size_[0], size_[1]), size_[2]);
   Value* flat = b_.CreateICmpEQ(b_.CreateMul(size_[1], size_[2]), b_.getInt32(1));
   // What the converged version takes for granted: see Assumption.
@@ -192,7 +202,7 @@ void Emitter::make_function() {
 
   b_.SetInsertPoint(out_.head);
   out_.simdgroup = b_.CreatePHI(b_.getInt32Ty(), 2, "simdgroup");
-  out_.simdgroup->addIncoming(b_.getInt32(0), entry_);
+  out_.simdgroup->addIncoming(b_.getInt32(0), out_.group);
   Value* index = b_.CreateMul(out_.simdgroup, b_.getInt32(simdgroup_width));
   remaining_ = b_.CreateSub(threads, index);
   eligible_ =
@@ -247,6 +257,21 @@ void Emitter::make_function() {
   out_.simdgroup->addIncoming(following, out_.next);
   b_.CreateCondBr(b_.CreateICmpULT(following, out_.simdgroups), out_.head, out_.done);
   b_.SetInsertPoint(out_.done);
+  Value* left = b_.CreateSub(rest, llvm::ConstantInt::get(rest->getType(), 1));
+  rest->addIncoming(left, out_.done);
+  Value* carry = b_.getTrue();
+  for (int axis = 0; axis < 3; ++axis) {
+    Value* next = b_.CreateAdd(group[axis], b_.CreateZExt(carry, b_.getInt32Ty()));
+    carry = b_.CreateICmpEQ(next, groups[axis]);
+    places[axis]->addIncoming(b_.CreateSelect(carry, b_.getInt32(0), next), out_.done);
+  }
+  llvm::LoadInst* stop = b_.CreateAlignedLoad(b_.getInt32Ty(), cancelled_, llvm::Align(4));
+  stop->setAtomic(llvm::AtomicOrdering::Monotonic);
+  Value* go_on = b_.CreateAnd(b_.CreateICmpNE(left, llvm::ConstantInt::get(left->getType(), 0)),
+                              b_.CreateICmpEQ(stop, b_.getInt32(0)));
+  Block* end = new_block("end");
+  b_.CreateCondBr(go_on, out_.group, end);
+  b_.SetInsertPoint(end);
   b_.CreateRetVoid();
   known_[nullptr] = memory;
 }
@@ -321,17 +346,18 @@ bool Emitter::can_hoist(const Instruction& instruction) const {
 
 // What depends on the group alone is computed once, before the loop over simdgroups.
 void Emitter::hoist_uniform() {
-  b_.SetInsertPoint(entry_->getTerminator());
+  b_.SetInsertPoint(out_.group->getTerminator());
   version_ = converged;
-  auto in_entry = [&](const Value* value) {
+  auto of_group = [&](const Value* value) {
     auto* held = llvm::dyn_cast_or_null<Instruction>(known_.lookup(value));
-    return isa<llvm::Constant>(value) || !held || held->getParent() == entry_;
+    return isa<llvm::Constant>(value) || !held || held->getParent() == entry_ ||
+           held->getParent() == out_.group;
   };
   llvm::ReversePostOrderTraversal<llvm::Function*> order(&scalar_);
   for (Block* block : order) {
     for (Instruction& instruction : *block) {
       if (known_.contains(&instruction) || !can_hoist(instruction)) continue;
-      if (!llvm::all_of(instruction.operands(), in_entry)) continue;
+      if (!llvm::all_of(instruction.operands(), of_group)) continue;
       if (shapes_[converged]->of(&instruction).kind != Shape::uniform ||
           shapes_[masked]->of(&instruction).kind != Shape::uniform)
         continue;

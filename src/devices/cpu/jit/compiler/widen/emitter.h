@@ -32,14 +32,15 @@ struct Declined {
   std::string reason;
 };
 
-// What the body was written into: a loop over the simdgroups of the group.
+// What the body was written into: a loop over groups, in it a loop over the simdgroups of a group.
 struct GroupFunction {
   llvm::Function* function = nullptr;
+  llvm::BasicBlock* group = nullptr;  // where a group begins; computes what depends on it alone
   llvm::BasicBlock* head =
       nullptr;  // of the loop; computes what each simdgroup needs, then jumps to `start`
   llvm::BasicBlock* start = nullptr;  // where a simdgroup begins
   llvm::BasicBlock* next = nullptr;   // where a simdgroup has ended
-  llvm::BasicBlock* done = nullptr;   // returns
+  llvm::BasicBlock* done = nullptr;   // where a group has ended, or was cancelled
   llvm::PHINode* simdgroup = nullptr;
   llvm::Value* simdgroups = nullptr;        // how many
   llvm::Instruction* frame = nullptr;       // this simdgroup's part of GroupContext::frame

@@ -127,7 +127,7 @@ class Cutter {
       llvm::DenseSet<BasicBlock*> seen{from};
       while (!rest.empty()) {
         BasicBlock* block = rest.pop_back_val();
-        if (cut_before_.contains(block) || block == group_.next) continue;
+        if (cut_before_.contains(block) || block == group_.next || block == group_.done) continue;
         for (BasicBlock* next : llvm::successors(block)) {
           if (seen.insert(next).second) rest.push_back(next);
         }
@@ -143,7 +143,7 @@ class Cutter {
     b_.SetInsertPoint(&entry, entry.begin());
     waiting_ = b_.CreateAlloca(b_.getInt1Ty(), nullptr, "waiting");
     first_round_ = b_.CreateAlloca(b_.getInt1Ty(), nullptr, "first_round");
-    b_.SetInsertPoint(entry.getTerminator());
+    b_.SetInsertPoint(group_.group->getTerminator());
     b_.CreateStore(b_.getFalse(), waiting_);
     b_.CreateStore(b_.getTrue(), first_round_);
 

@@ -1,5 +1,5 @@
 // The widening compiler: a scalar kernel (one function = one thread, msl/scalar_ir.h) becomes
-// `void <entry>.group(GroupContext*)` (kernel_abi.h), which runs one threadgroup, 32 lanes of a
+// `void <entry>.group(GroupContext*)` (kernel_abi.h), which runs threadgroups, 32 lanes of a
 // simdgroup at a time as vectors.
 //
 // How the parts fit together:

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/compile.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,42 @@
+// compile: functions that are traced once and then built from the trace.
+#pragma once
+
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <holdfast/array.h>
+
+namespace holdfast {
+
+enum class CompileMode { disabled, no_simplify, no_fuse, enabled };
+
+// A function that calls `fun` when it sees new shapes, dtypes or another default stream, with
+// tracers that have no values, and from then on builds the graph of that call again: simplified,
+// and without running `fun`.
+//
+// What `fun` uses beside its arguments is part of the trace: an array that it captures keeps the
+// value of the first call, random numbers without a key too. Pass as an argument what changes.
+// Inside another transform `fun` is called as it is. Any thread may call the result.
+// `shapeless` is accepted for MLX's sake: each shape has a trace of its own, so that none can
+// return a value for another shape.
+std::function<std::vector<array>(const std::vector<array>&)> compile(
+    std::function<std::vector<array>(const std::vector<array>&)> fun, bool shapeless = false);
+// Functions without state share their traces among all that compile them.
+std::function<std::vector<array>(const std::vector<array>&)> compile(
+    std::vector<array> (*fun)(const std::vector<array>&), bool shapeless = false);
+// Lambdas without captures are such functions.
+template <typename F,
+          typename = std::enable_if_t<std::is_convertible_v<F, decltype(+std::declval<F>())>>>
+std::function<std::vector<array>(const std::vector<array>&)> compile(F&& f,
+                                                                     bool shapeless = false) {
+  return compile(+f, shapeless);
+}
+
+// While compilation is disabled, compiled functions call what they were made from.
+void disable_compile();
+void enable_compile();
+void set_compile_mode(CompileMode mode);
+
+}  // namespace holdfast
