@@ -436,3 +436,15 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
 })",
                 {Buffer::of(values), Buffer::zeros(8192)}, rows);
 }
+
+// Optimised to a product with its overflow, a pair of results.
+TEST_CASE("widen: a test for overflow") {
+  check_widened(R"(
+kernel void k(device const uint* x [[buffer(0)]], device uint* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]]) {
+  uint a = x[gid], b = x[gid ^ 1] | 1;
+  uint product = a * b;
+  y[gid] = product / b != a ? 7 : product;
+})",
+                {Buffer::integers(1024, 1, 100000), Buffer::zeros(4096)}, rows);
+}

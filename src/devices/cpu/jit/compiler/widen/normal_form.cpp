@@ -193,11 +193,16 @@ void split_address(llvm::GetElementPtrInst& gep) {
 }
 
 void simplify_instructions(llvm::Function& function) {
+  // First of all, since it erases instructions that follow.
+  llvm::SmallVector<llvm::WithOverflowInst*, 4> overflows;
+  for (llvm::Instruction& instruction : llvm::instructions(function)) {
+    if (auto* overflow = llvm::dyn_cast<llvm::WithOverflowInst>(&instruction))
+      overflows.push_back(overflow);
+  }
+  for (llvm::WithOverflowInst* overflow : overflows) expand_with_overflow(*overflow);
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
     if (is_marker(instruction)) {
       instruction.eraseFromParent();
-    } else if (auto* overflow = llvm::dyn_cast<llvm::WithOverflowInst>(&instruction)) {
-      expand_with_overflow(*overflow);
     } else if (auto* cast = llvm::dyn_cast<llvm::BitCastInst>(&instruction)) {
       expand_vector_bit_cast(*cast);
     } else if (instruction.getOpcode() == llvm::Instruction::Shl &&
