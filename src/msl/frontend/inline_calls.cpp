@@ -10,8 +10,6 @@
 #include <llvm/Support/MathExtras.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include <stdexcept>
-
 namespace holdfast::msl {
 namespace {
 
@@ -64,12 +62,10 @@ bool is_constant_call(const llvm::CallBase& call) {
                       [](const llvm::Use& use) { return llvm::isa<llvm::Constant>(use); });
 }
 
-void inline_call(llvm::CallBase& call) {
+// False where it cannot be (variable arguments): check_scalar_ir says so.
+bool inline_call(llvm::CallBase& call) {
   llvm::InlineFunctionInfo info;
-  llvm::InlineResult result = llvm::InlineFunction(call, info, false, nullptr, false);
-  if (!result.isSuccess())
-    throw std::logic_error(std::string("a call that cannot be inlined: ") +
-                           result.getFailureReason());
+  return llvm::InlineFunction(call, info, false, nullptr, false).isSuccess();
 }
 
 class Inliner {
@@ -107,8 +103,7 @@ class Inliner {
       for (llvm::CallBase* call : calls_of_defined(function)) {
         const bool is_shared = is_shared_function(*defined_callee(*call));
         if (is_shared && !may_be_shared && !is_constant_call(*call)) continue;
-        inline_call(*call);
-        is_done = false;
+        if (inline_call(*call)) is_done = false;
       }
     }
     simplify_.run(function, analyses_);
