@@ -50,6 +50,25 @@ int main() {
   std::cout << "loss " << first << " -> " << last << std::endl;
   CHECK(last < 0.5f * first);
 
+  // Traced once, the step gives the same numbers.
+  int traces = 0;
+  auto compiled = mx::compile([&](const std::vector<mx::array>& p) {
+    ++traces;
+    auto [value, gradients] = step(p);
+    gradients.push_back(value);
+    return gradients;
+  });
+  for (int i = 0; i < 3; ++i) {
+    auto [value, gradients] = step(parameters);
+    std::vector<mx::array> both = compiled(parameters);
+    CHECK(mx::array_equal(both.back(), value).item<bool>());
+    for (size_t k = 0; k < gradients.size(); ++k) {
+      CHECK(mx::array_equal(both[k], gradients[k]).item<bool>());
+      parameters[k] = parameters[k] - 0.3f * both[k];
+    }
+  }
+  CHECK(traces == 1);
+
   // The loss of a batch is the mean of the losses of its points.
   auto of_point = [&](const mx::array& point, const mx::array& label) {
     return loss_of(mx::expand_dims(network(parameters, mx::expand_dims(point, 0)), 0),
