@@ -192,7 +192,8 @@ def make_input(text, dtype, random):
         return mx.array(random.integers(-bound, bound, shape).astype(np.int32))
     dtype = {"b": "bool", "f": "float32"}.get(kind, dtype)
     if dtype == "bool":
-        return mx.array(random.integers(0, 2, shape).astype(bool))
+        values = random.integers(0, 2, shape).astype(bool)
+        return mx.array(np.sort(values) if kind == "s" else values)
     is_float = dtype.startswith(("float", "bfloat", "complex"))
     reach, scale = (48, 16.0) if is_float else (9, 1)
     low = 1 if kind == "p" or dtype.startswith("uint") else -reach
