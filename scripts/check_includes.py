@@ -51,6 +51,7 @@ PUBLIC_HEADERS = {
     "holdfast/allocator.h": "base",
     "holdfast/memory.h": "exec",
     "holdfast/event.h": "exec",
+    "holdfast/kernel.h": "exec",
     "holdfast/kernel_cache.h": "exec",
     "holdfast/metal.h": "exec",
     "holdfast/array.h": "graph",

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -91,6 +92,9 @@ class Encoder {
   };
   void dispatch(const exec::Pipeline& pipeline, std::span<const KernelBinding> bindings, Grid grid,
                 Grid threadgroup, std::span<const uint32_t> threadgroup_bytes = {});
+
+  // What another interface to this encoder keeps with it: dropped when the op is encoded.
+  std::shared_ptr<void> attachment;
 
   exec::Queue& queue() { return queue_; }
   explicit Encoder(exec::Queue& queue) : queue_(queue) {}

@@ -15,8 +15,10 @@ typedef bfloat bfloat16_t;
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("clang loop unroll(full)")
 #define MLX_MTL_LOOP_UNROLL _Pragma("clang loop unroll(full)")
 
-#define instantiate_kernel(name, func, ...) \
-  template [[host_name(name)]] [[kernel]] decltype(func<__VA_ARGS__>) func<__VA_ARGS__>;
+// [[host_name(name)]] [[kernel]], as the token pass writes them: it reads the user's text only.
+#define instantiate_kernel(name, func, ...)             \
+  template __attribute__((holdfast("host_name", name))) \
+  __attribute__((holdfast("kernel"))) decltype(func<__VA_ARGS__>) func<__VA_ARGS__>;
 
 static constexpr constant int MAX_REDUCE_SPECIALIZED_DIMS = 4;
 static constexpr constant int REDUCE_N_READS = 4;

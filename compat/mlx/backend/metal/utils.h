@@ -1,0 +1,17 @@
+// Names of dtypes in kernel names, and grids.
+#pragma once
+
+#include <string>
+
+#include "mlx/backend/metal/device.h"
+
+namespace mlx::core {
+
+// "float32", "bool_", …
+std::string type_to_name(const Dtype& dtype);
+inline std::string type_to_name(const array& a) { return type_to_name(a.dtype()); }
+
+// A threadgroup of at most 2^power threads for a grid of these sizes: powers of two.
+MTL::Size get_block_dims(int dim0, int dim1, int dim2, int power = 10);
+
+}  // namespace mlx::core
