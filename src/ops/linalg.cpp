@@ -48,6 +48,30 @@ void split_lu(const T* factors, const std::vector<uint32_t>& pivots, int m, int 
   }
 }
 
+// What there is for complex matrices too.
+template <typename T>
+void run_any(const Task& task) {
+  const auto* a = reinterpret_cast<const T*>(task.inputs[0]);
+  auto out = [&](int i) { return reinterpret_cast<T*>(task.outputs[i]); };
+  auto real_out = [&](int i) { return reinterpret_cast<cpu::RealOf<T>*>(task.outputs[i]); };
+  auto complex_out = [&](int i) { return reinterpret_cast<std::complex<float>*>(task.outputs[i]); };
+  int m = task.m, n = task.n;
+  switch (task.method) {
+    case Method::svd:
+      return cpu::lapack_svd(a, m, n, out(0), real_out(1), out(2));
+    case Method::singular_values:
+      return cpu::lapack_svd<T>(a, m, n, nullptr, real_out(0), nullptr);
+    case Method::eigh:
+      return cpu::lapack_eigh(a, n, task.upper, real_out(0), out(1));
+    case Method::eigvalsh:
+      return cpu::lapack_eigh<T>(a, n, task.upper, real_out(0), nullptr);
+    case Method::eig:
+      return cpu::lapack_eig(a, n, complex_out(0), complex_out(1));
+    default:
+      return cpu::lapack_eig(a, n, complex_out(0), nullptr);
+  }
+}
+
 template <typename T>
 void run_task(const Task& task) {
   const auto* a = reinterpret_cast<const T*>(task.inputs[0]);
@@ -57,10 +81,6 @@ void run_task(const Task& task) {
   switch (task.method) {
     case Method::qr:
       return cpu::lapack_qr(a, m, n, out(0), out(1));
-    case Method::svd:
-      return cpu::lapack_svd(a, m, n, out(0), out(1), out(2));
-    case Method::singular_values:
-      return cpu::lapack_svd<T>(a, m, n, nullptr, out(0), nullptr);
     case Method::inverse:
       return cpu::lapack_inverse(a, n, out(0));
     case Method::cholesky:
@@ -71,21 +91,11 @@ void run_task(const Task& task) {
       return cpu::lapack_solve(a, b, n, task.columns, out(0));
     case Method::solve_triangular:
       return cpu::lapack_solve_triangular(a, b, n, task.columns, task.upper, out(0));
-    case Method::eigh:
-      return cpu::lapack_eigh(a, n, task.upper, out(0), out(1));
-    case Method::eigvalsh:
-      return cpu::lapack_eigh<T>(a, n, task.upper, out(0), nullptr);
-    case Method::eig:
-    case Method::eigvals: {
-      auto complex_out = [&](int i) {
-        return reinterpret_cast<std::complex<float>*>(task.outputs[i]);
-      };
-      return cpu::lapack_eig(a, n, complex_out(0),
-                             task.method == Method::eig ? complex_out(1) : nullptr);
-    }
     case Method::lu:
     case Method::slogdet:
       break;
+    default:
+      return run_any<T>(task);
   }
   std::vector<T> factors(static_cast<size_t>(m) * static_cast<size_t>(n));
   std::vector<uint32_t> pivots(static_cast<size_t>(std::min(m, n)));
@@ -129,15 +139,17 @@ void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
     first.outputs[i] = outputs[i].data<char>();
     output_bytes.push_back(static_cast<int64_t>(outputs[i].nbytes()) / batch);
   }
-  bool is_double = inputs[0].dtype() == float64;
+  Dtype::Val dtype = inputs[0].dtype();
   // One task: calls of LAPACK are serialised.
   encoder.native(name(), 1, int64_t{m} * n * batch, [=](int64_t, int64_t) {
     for (int64_t i = 0; i < batch; ++i) {
       Task task = first;
       for (size_t j = 0; j < input_bytes.size(); ++j) task.inputs[j] += i * input_bytes[j];
       for (size_t j = 0; j < output_bytes.size(); ++j) task.outputs[j] += i * output_bytes[j];
-      if (is_double) {
+      if (dtype == float64) {
         run_task<double>(task);
+      } else if (dtype == complex64) {
+        run_any<std::complex<float>>(task);
       } else {
         run_task<float>(task);
       }
@@ -147,9 +159,12 @@ void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
 
 namespace {
 
-void check_matrix(const char* op, const array& a, bool square, StreamOrDevice s) {
-  if (a.dtype() != float32 && a.dtype() != float64) {
-    throw std::invalid_argument(text("[", op, "] expected float32 or float64, got ", a.dtype()));
+void check_matrix(const char* op, const array& a, bool square, StreamOrDevice s,
+                  bool takes_complex = false) {
+  if (a.dtype() != float32 && a.dtype() != float64 && !(takes_complex && a.dtype() == complex64)) {
+    throw std::invalid_argument(text("[", op, "] expected float32",
+                                     takes_complex ? ", float64 or complex64" : " or float64",
+                                     ", got ", a.dtype()));
   }
   if (a.ndim() < 2) {
     throw std::invalid_argument(
@@ -208,6 +223,16 @@ array solve_with(const char* op, Method method, const array& a, const array& b, 
   return is_vector ? squeeze(out, -1, s) : out;
 }
 
+Dtype real_of(Dtype dtype) { return dtype == complex64 ? float32 : dtype; }
+
+// Integers and half types are converted to float32.
+array for_determinant(const char* op, const array& a, StreamOrDevice s) {
+  bool is_real = a.dtype() != complex64;
+  array wide = is_real && a.dtype() != float64 ? astype(a, float32, s) : a;
+  check_matrix(op, wide, true, s);
+  return wide;
+}
+
 array flipped(const array& a, StreamOrDevice s) { return swapaxes(a, -1, -2, s); }
 
 }  // namespace
@@ -223,14 +248,14 @@ std::pair<array, array> qr(const array& a, StreamOrDevice s) {
 }
 
 std::vector<array> svd(const array& a, bool compute_uv, StreamOrDevice s) {
-  check_matrix("svd", a, false, s);
+  check_matrix("svd", a, false, s, true);
   int m = a.shape(-2), n = a.shape(-1), k = std::min(m, n);
-  Dtype t = a.dtype();
+  Dtype t = a.dtype(), real = real_of(t);
   if (!compute_uv) {
-    return factorise(Method::singular_values, false, {batch_with(a, {k})}, {t}, {a}, s);
+    return factorise(Method::singular_values, false, {batch_with(a, {k})}, {real}, {a}, s);
   }
   return factorise(Method::svd, false,
-                   {batch_with(a, {m, m}), batch_with(a, {k}), batch_with(a, {n, n})}, {t, t, t},
+                   {batch_with(a, {m, m}), batch_with(a, {k}), batch_with(a, {n, n})}, {t, real, t},
                    {a}, s);
 }
 
@@ -301,40 +326,42 @@ array solve_triangular(const array& a, const array& b, bool upper, StreamOrDevic
 }
 
 std::pair<array, array> eig(const array& a, StreamOrDevice s) {
-  check_matrix("eig", a, true, s);
+  check_matrix("eig", a, true, s, true);
   auto out = factorise(Method::eig, false, {batch_with(a, {a.shape(-1)}), a.shape()},
                        {complex64, complex64}, {a}, s);
   return {out[0], out[1]};
 }
 array eigvals(const array& a, StreamOrDevice s) {
-  check_matrix("eigvals", a, true, s);
+  check_matrix("eigvals", a, true, s, true);
   return factorise(Method::eigvals, false, {batch_with(a, {a.shape(-1)})}, {complex64}, {a}, s)[0];
 }
 array eigvalsh(const array& a, std::string UPLO, StreamOrDevice s) {
-  check_matrix("eigvalsh", a, true, s);
+  check_matrix("eigvalsh", a, true, s, true);
   return factorise(Method::eigvalsh, checked_upper("eigvalsh", UPLO),
-                   {batch_with(a, {a.shape(-1)})}, {a.dtype()}, {a}, s)[0];
+                   {batch_with(a, {a.shape(-1)})}, {real_of(a.dtype())}, {a}, s)[0];
 }
 std::pair<array, array> eigh(const array& a, std::string UPLO, StreamOrDevice s) {
-  check_matrix("eigh", a, true, s);
-  auto out = factorise(Method::eigh, checked_upper("eigh", UPLO),
-                       {batch_with(a, {a.shape(-1)}), a.shape()}, {a.dtype(), a.dtype()}, {a}, s);
+  check_matrix("eigh", a, true, s, true);
+  auto out =
+      factorise(Method::eigh, checked_upper("eigh", UPLO),
+                {batch_with(a, {a.shape(-1)}), a.shape()}, {real_of(a.dtype()), a.dtype()}, {a}, s);
   return {out[0], out[1]};
 }
 
-std::pair<array, array> slogdet(const array& a, StreamOrDevice s) {
-  check_matrix("slogdet", a, true, s);
+std::pair<array, array> slogdet(const array& given, StreamOrDevice s) {
+  array a = for_determinant("slogdet", given, s);
+  Dtype dtype = at_least_float(given.dtype());
   if (a.shape(-1) == 0) {
-    return {ones(batch_with(a, {}), a.dtype(), s), zeros(batch_with(a, {}), a.dtype(), s)};
+    return {ones(batch_with(a, {}), dtype, s), zeros(batch_with(a, {}), dtype, s)};
   }
   auto out = factorise(Method::slogdet, false, {batch_with(a, {}), batch_with(a, {})},
                        {a.dtype(), a.dtype()}, {a}, s);
-  return {out[0], out[1]};
+  return {astype(out[0], dtype, s), astype(out[1], dtype, s)};
 }
-array det(const array& a, StreamOrDevice s) {
-  check_matrix("det", a, true, s);
+array det(const array& given, StreamOrDevice s) {
+  array a = for_determinant("det", given, s);
   auto [sign, logarithm] = slogdet(a, s);
-  return multiply(sign, exp(logarithm, s), s);
+  return astype(multiply(sign, exp(logarithm, s), s), at_least_float(given.dtype()), s);
 }
 
 // --- norms ---

@@ -28,11 +28,17 @@ void* library() {
   return handle;
 }
 
-// The routine `name` for T: sname_ or dname_. Arguments go by address, the lengths of texts (all 1)
-// by value at the end.
+template <typename T>
+constexpr bool is_complex = !std::is_same_v<RealOf<T>, T>;
+
+// The routine `name` for T: sname_, dname_ or cname_. Arguments go by address, the lengths of texts
+// (all 1) by value at the end.
 template <typename T, typename... Arguments>
 void call(const char* name, Arguments... arguments) {
-  std::string symbol = std::string(1, sizeof(T) == 4 ? 's' : 'd') + name + "_";
+  std::string symbol = std::string(1, is_complex<T>    ? 'c'
+                                      : sizeof(T) == 4 ? 's'
+                                                       : 'd') +
+                       name + "_";
   void* routine = dlsym(library(), symbol.c_str());
   if (routine == nullptr) throw std::runtime_error("[linalg] LAPACK has no " + symbol);
   reinterpret_cast<void (*)(Arguments..., size_t, size_t)>(routine)(arguments..., 1, 1);
@@ -71,7 +77,7 @@ void with_workspace(const Routine& routine) {
   T wanted{};
   int query = -1;
   routine(&wanted, &query);
-  int size = std::max(1, static_cast<int>(wanted));
+  int size = std::max(1, static_cast<int>(std::real(wanted)));
   std::vector<T> work(static_cast<size_t>(size));
   routine(work.data(), &size);
 }
@@ -100,7 +106,7 @@ void lapack_qr(const T* a, int m, int n, T* q, T* r) {
 }
 
 template <typename T>
-void lapack_svd(const T* a, int m, int n, T* u, T* singular, T* vt) {
+void lapack_svd(const T* a, int m, int n, T* u, RealOf<T>* singular, T* vt) {
   Lock lock(lapack_mutex());
   int info = 0, k = std::min(m, n);
   std::vector<T> matrix = columns_of(a, m, n);
@@ -110,10 +116,19 @@ void lapack_svd(const T* a, int m, int n, T* u, T* singular, T* vt) {
   std::vector<T> right(vectors ? static_cast<size_t>(n) * n : 1);
   std::vector<int> integers(static_cast<size_t>(8 * std::max(1, k)));
   int left_rows = vectors ? m : 1, right_rows = vectors ? n : 1;
-  with_workspace<T>([&](T* work, int* size) {
-    call<T>("gesdd", &job, &m, &n, matrix.data(), &m, singular, left.data(), &left_rows,
-            right.data(), &right_rows, work, size, integers.data(), &info);
-  });
+  if constexpr (is_complex<T>) {
+    auto small = static_cast<size_t>(k), large = static_cast<size_t>(std::max(m, n));
+    std::vector<float> reals(1 + small * std::max<size_t>(7, 5 * small + 2 * large + 5));
+    with_workspace<T>([&](T* work, int* size) {
+      call<T>("gesdd", &job, &m, &n, matrix.data(), &m, singular, left.data(), &left_rows,
+              right.data(), &right_rows, work, size, reals.data(), integers.data(), &info);
+    });
+  } else {
+    with_workspace<T>([&](T* work, int* size) {
+      call<T>("gesdd", &job, &m, &n, matrix.data(), &m, singular, left.data(), &left_rows,
+              right.data(), &right_rows, work, size, integers.data(), &info);
+    });
+  }
   check("svd", info, "the iteration did not converge");
   if (!vectors) return;
   store_rows(left.data(), m, m, m, u);
@@ -186,14 +201,21 @@ void lapack_solve_triangular(const T* a, const T* b, int n, int columns, bool up
 }
 
 template <typename T>
-void lapack_eigh(const T* a, int n, bool upper, T* values, T* vectors) {
+void lapack_eigh(const T* a, int n, bool upper, RealOf<T>* values, T* vectors) {
   Lock lock(lapack_mutex());
   int info = 0;
   std::vector<T> matrix = columns_of(a, n, n);
   const char job = vectors != nullptr ? 'V' : 'N', part = upper ? 'U' : 'L';
-  with_workspace<T>([&](T* work, int* size) {
-    call<T>("syev", &job, &part, &n, matrix.data(), &n, values, work, size, &info);
-  });
+  if constexpr (is_complex<T>) {
+    std::vector<float> reals(static_cast<size_t>(3 * n));
+    with_workspace<T>([&](T* work, int* size) {
+      call<T>("heev", &job, &part, &n, matrix.data(), &n, values, work, size, reals.data(), &info);
+    });
+  } else {
+    with_workspace<T>([&](T* work, int* size) {
+      call<T>("syev", &job, &part, &n, matrix.data(), &n, values, work, size, &info);
+    });
+  }
   check("eigh", info, "the iteration did not converge");
   if (vectors != nullptr) store_rows(matrix.data(), n, n, n, vectors);
 }
@@ -203,43 +225,57 @@ void lapack_eig(const T* a, int n, std::complex<float>* values, std::complex<flo
   Lock lock(lapack_mutex());
   int info = 0, one = 1;
   std::vector<T> matrix = columns_of(a, n, n);
-  std::vector<T> real(static_cast<size_t>(n)), imag(real.size());
   std::vector<T> right(static_cast<size_t>(n) * static_cast<size_t>(n));
   const char none = 'N', job = vectors != nullptr ? 'V' : 'N';
   T unused{};
-  with_workspace<T>([&](T* work, int* size) {
-    call<T>("geev", &none, &job, &n, matrix.data(), &n, real.data(), imag.data(), &unused, &one,
-            right.data(), &n, work, size, &info);
-  });
-  check("eig", info, "the iteration did not converge");
-  auto count = static_cast<size_t>(n);
-  for (size_t j = 0; j < count; ++j) {
-    values[j] = {static_cast<float>(real[j]), static_cast<float>(imag[j])};
-  }
-  if (vectors == nullptr) return;
-  for (size_t j = 0; j < count; ++j) {
-    // A pair of conjugate values has its vectors as real part and imaginary part.
-    bool first = imag[j] > 0, second = imag[j] < 0;
-    for (size_t i = 0; i < count; ++i) {
-      T re = right[(second ? j - 1 : j) * count + i];
-      T im = first ? right[(j + 1) * count + i] : second ? -right[j * count + i] : T{0};
-      vectors[i * count + j] = {static_cast<float>(re), static_cast<float>(im)};
+  if constexpr (is_complex<T>) {
+    std::vector<float> reals(static_cast<size_t>(2 * n));
+    with_workspace<T>([&](T* work, int* size) {
+      call<T>("geev", &none, &job, &n, matrix.data(), &n, values, &unused, &one, right.data(), &n,
+              work, size, reals.data(), &info);
+    });
+    check("eig", info, "the iteration did not converge");
+    if (vectors != nullptr) store_rows(right.data(), n, n, n, vectors);
+  } else {
+    std::vector<T> real(static_cast<size_t>(n)), imag(real.size());
+    with_workspace<T>([&](T* work, int* size) {
+      call<T>("geev", &none, &job, &n, matrix.data(), &n, real.data(), imag.data(), &unused, &one,
+              right.data(), &n, work, size, &info);
+    });
+    check("eig", info, "the iteration did not converge");
+    auto count = static_cast<size_t>(n);
+    for (size_t j = 0; j < count; ++j) {
+      values[j] = {static_cast<float>(real[j]), static_cast<float>(imag[j])};
+    }
+    if (vectors == nullptr) return;
+    for (size_t j = 0; j < count; ++j) {
+      // A pair of conjugate values has its vectors as real part and imaginary part.
+      bool first = imag[j] > 0, second = imag[j] < 0;
+      for (size_t i = 0; i < count; ++i) {
+        T re = right[(second ? j - 1 : j) * count + i];
+        T im = first ? right[(j + 1) * count + i] : second ? -right[j * count + i] : T{0};
+        vectors[i * count + j] = {static_cast<float>(re), static_cast<float>(im)};
+      }
     }
   }
 }
 
-#define HOLDFAST_INSTANTIATE(T)                                                     \
-  template void lapack_qr<T>(const T*, int, int, T*, T*);                           \
-  template void lapack_svd<T>(const T*, int, int, T*, T*, T*);                      \
-  template void lapack_inverse<T>(const T*, int, T*);                               \
-  template void lapack_cholesky<T>(const T*, int, bool, T*);                        \
-  template void lapack_lu<T>(const T*, int, int, T*, uint32_t*);                    \
-  template void lapack_solve<T>(const T*, const T*, int, int, T*);                  \
-  template void lapack_solve_triangular<T>(const T*, const T*, int, int, bool, T*); \
-  template void lapack_eigh<T>(const T*, int, bool, T*, T*);                        \
+#define HOLDFAST_INSTANTIATE_ANY(T)                                    \
+  template void lapack_svd<T>(const T*, int, int, T*, RealOf<T>*, T*); \
+  template void lapack_eigh<T>(const T*, int, bool, RealOf<T>*, T*);   \
   template void lapack_eig<T>(const T*, int, std::complex<float>*, std::complex<float>*);
+#define HOLDFAST_INSTANTIATE(T)                                    \
+  HOLDFAST_INSTANTIATE_ANY(T)                                      \
+  template void lapack_qr<T>(const T*, int, int, T*, T*);          \
+  template void lapack_inverse<T>(const T*, int, T*);              \
+  template void lapack_cholesky<T>(const T*, int, bool, T*);       \
+  template void lapack_lu<T>(const T*, int, int, T*, uint32_t*);   \
+  template void lapack_solve<T>(const T*, const T*, int, int, T*); \
+  template void lapack_solve_triangular<T>(const T*, const T*, int, int, bool, T*);
 HOLDFAST_INSTANTIATE(float)
 HOLDFAST_INSTANTIATE(double)
+HOLDFAST_INSTANTIATE_ANY(std::complex<float>)
 #undef HOLDFAST_INSTANTIATE
+#undef HOLDFAST_INSTANTIATE_ANY
 
 }  // namespace holdfast::cpu
