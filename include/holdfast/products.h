@@ -36,4 +36,9 @@ array outer(const array& a, const array& b, StreamOrDevice s = {});
 array inner(const array& a, const array& b, StreamOrDevice s = {});
 array kron(const array& a, const array& b, StreamOrDevice s = {});
 
+// The last axis times a Hadamard matrix of its size, which is m * 2^k with m one of 1, 12, 20, 28;
+// times `scale`, by default 1 / sqrt(size). Computed in float32; integers give float32.
+array hadamard_transform(const array& a, std::optional<float> scale = std::nullopt,
+                         StreamOrDevice s = {});
+
 }  // namespace holdfast
