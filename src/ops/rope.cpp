@@ -1,6 +1,8 @@
 // fast::rope.
 #include <holdfast/fast.h>
 
+#include <cmath>
+
 #include "kernels/cpu/rope.h"
 #include "kernels/cpu/task_scratch.h"
 #include "ops/support.h"
@@ -153,14 +155,44 @@ void Rope::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
                  });
 }
 
+// float64, of ops: nobody is in a hurry with it.
+array rotate_double(const array& x, const RopeSettings& settings,
+                    const std::optional<array>& offset, const std::optional<array>& freqs,
+                    StreamOrDevice s) {
+  int pairs = settings.dims / 2, positions = x.shape(-2), features = x.shape(-1);
+  if (pairs == 0 || x.size() == 0) return x;
+  Shape wide{x.shape(0), -1, positions, features};
+  array first = offset ? reshape(astype(*offset, float64, s), {-1, 1, 1, 1}, s)
+                       : array(static_cast<double>(*settings.offset), float64);
+  array place = add(reshape(arange(0.0, positions, float64, s), {1, 1, -1, 1}, s), first, s);
+  array rates =
+      freqs
+          ? reciprocal(astype(*freqs, float64, s), s)
+          : exp(multiply(arange(0.0, pairs, float64, s),
+                         array(-std::log(static_cast<double>(*settings.base)) / pairs, float64), s),
+                s);
+  array angle =
+      multiply(multiply(place, array(static_cast<double>(settings.scale), float64), s), rates, s);
+  array cosine = cos(angle, s), sine = sin(angle, s);
+  std::vector<array> parts = split(reshape(x, wide, s), Shape{settings.dims}, -1, s);
+  Shape paired{wide[0], -1, positions};
+  int axis = settings.traditional ? -1 : -2;
+  paired.push_back(settings.traditional ? pairs : 2);
+  paired.push_back(settings.traditional ? 2 : pairs);
+  std::vector<array> ends = unstack(reshape(parts[0], paired, s), axis, s);
+  array turned = stack({subtract(multiply(ends[0], cosine, s), multiply(ends[1], sine, s), s),
+                        add(multiply(ends[0], sine, s), multiply(ends[1], cosine, s), s)},
+                       axis, s);
+  parts[0] = reshape(turned, parts[0].shape(), s);
+  return reshape(concatenate(parts, -1, s), x.shape(), s);
+}
+
 array rotate(const array& x, RopeSettings settings, const std::optional<array>& offset,
              const std::optional<array>& freqs, StreamOrDevice s) {
   auto fail = [](const auto&... parts) { throw std::invalid_argument(text("[rope] ", parts...)); };
   if (x.ndim() < 3) fail("expected x with three dimensions or more, got shape ", x.shape());
   Dtype dtype = x.dtype();
-  if (dtype != float32 && dtype != float16 && dtype != bfloat16) {
-    fail("expected float32, float16 or bfloat16, got ", dtype);
-  }
+  if (!issubdtype(dtype, floating)) fail("expected a floating dtype, got ", dtype);
   if (settings.dims < 0 || settings.dims % 2 != 0 || settings.dims > x.shape(-1)) {
     fail("expected an even dims of at most the last dimension of x (", x.shape(-1), "), got ",
          settings.dims);
@@ -187,6 +219,7 @@ array rotate(const array& x, RopeSettings settings, const std::optional<array>& 
     }
     inputs.push_back(astype(*freqs, float32, s));
   }
+  if (dtype == float64) return rotate_double(x, settings, offset, freqs, s);
   return make_node<Rope>(x.shape(), dtype, std::move(inputs), s, settings);
 }
 
