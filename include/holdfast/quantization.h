@@ -1,8 +1,9 @@
 // Low-bit weights and products with them. Included by ops.h.
 //
-// A format is a mode with bits and group size: affine (2, 3, 4, 5, 6 or 8 bits; groups of 32, 64 or
-// 128; default 4 and 64), mxfp4 (4, 32), mxfp8 (8, 32), nvfp4 (4, 16). Codes are packed in uint32
-// along the last axis, from the lowest bit on. Layouts and codes are bit for bit those of MLX.
+// A format is a mode with bits and group size: affine (1, 2, 3, 4, 5, 6 or 8 bits; groups of 32, 64
+// or 128; default 4 and 64), mxfp4 (4, 32), mxfp8 (8, 32), nvfp4 (4, 16). Codes are packed in
+// uint32 along the last axis, from the lowest bit on. Layouts and codes are bit for bit those of
+// MLX.
 #pragma once
 
 #include <optional>

@@ -36,10 +36,10 @@ QuantizedFormat checked_format(const char* op, std::optional<int> group_size,
                                          format.bits, " bits and groups of ", format.group_size));
       }
     } else {
-      bool known_bits = format.bits >= 2 && format.bits <= 8 && format.bits != 7;
+      bool known_bits = format.bits >= 1 && format.bits <= 8 && format.bits != 7;
       if (!known_bits) {
         throw std::invalid_argument(
-            text("[", op, "] expected 2, 3, 4, 5, 6 or 8 bits, got ", format.bits));
+            text("[", op, "] expected 1, 2, 3, 4, 5, 6 or 8 bits, got ", format.bits));
       }
       if (format.group_size != 32 && format.group_size != 64 && format.group_size != 128) {
         throw std::invalid_argument(
@@ -348,6 +348,9 @@ array multiply_quantized(const char* op, const array& x, const array& w, const a
     throw std::invalid_argument(text("[", op, "] last dimension of x (", x.shape(-1),
                                      ") must match the depth of the quantised matrix (", depth,
                                      "): shapes ", x.shape(), " and ", w.shape()));
+  }
+  if (!biases && !issubdtype(x.dtype(), floating)) {
+    throw std::invalid_argument(text("[", op, "] expected x of a floating dtype, got ", x.dtype()));
   }
   Dtype dtype = at_least_float(x.dtype());
   if (biases) dtype = promote_types(promote_types(dtype, scales.dtype()), biases->dtype());

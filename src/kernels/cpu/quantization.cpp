@@ -34,14 +34,14 @@ void quantize_affine(const QuantizedFormat& format, const float* from, int64_t f
     low = std::min(low, from[i]);
     high = std::max(high, from[i]);
   }
-  // The edge of larger magnitude is hit exactly.
-  bool from_low = std::fabs(low) > std::fabs(high);
+  // The edge of larger magnitude is hit exactly, with one bit the lower one.
+  bool from_low = format.bits == 1 || std::fabs(low) > std::fabs(high);
   scale = std::max((high - low) / bins, smallest);
   if (!from_low) scale = -scale;
   float edge = from_low ? low : high;
   float steps = std::rint(edge / scale);
-  bias = 0;
-  if (steps != 0) {
+  bias = format.bits == 1 ? low : 0;
+  if (steps != 0 && format.bits > 1) {
     scale = edge / steps;
     bias = edge;
   }

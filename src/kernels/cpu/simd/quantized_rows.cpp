@@ -65,6 +65,8 @@ void unpack(const QuantizedFormat& format, const uint8_t* codes, int64_t count, 
     return;
   }
   switch (format.bits) {
+    case 1:
+      return unpack_integers<1>(codes, count, out);
     case 2:
       return unpack_integers<2>(codes, count, out);
     case 3:
