@@ -98,4 +98,19 @@ CustomKernelFunction metal_kernel(const std::string& name,
                                   bool ensure_row_contiguous = true, bool atomic_outputs = false,
                                   const CompileOptions& compile_options = {});
 
+// A kernel written in CUDA C++, and one that is compiled already: both throw std::runtime_error,
+// since no CUDA device is built in. MSL kernels run everywhere.
+CustomKernelFunction cuda_kernel(const std::string& name,
+                                 const std::vector<std::string>& input_names,
+                                 const std::vector<std::string>& output_names,
+                                 const std::string& source, const std::string& header = "",
+                                 bool ensure_row_contiguous = true, int shared_memory = 0);
+std::vector<array> precompiled_cuda_kernel(
+    const std::string& name, const std::string& compiled_source, const std::vector<array>& inputs,
+    const std::vector<Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
+    const std::vector<ScalarArg>& scalars, std::tuple<int, int, int> grid,
+    std::tuple<int, int, int> threadgroup, int shared_memory = 0,
+    std::optional<float> init_value = std::nullopt, bool ensure_row_contiguous = false,
+    StreamOrDevice s = {});
+
 }  // namespace holdfast::fast

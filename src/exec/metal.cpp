@@ -2,6 +2,7 @@
 #include <holdfast/metal.h>
 
 #include <list>
+#include <stdexcept>
 
 #include "base/sync.h"
 #include "devices/cpu/jit/dispatch.h"
@@ -40,6 +41,12 @@ const std::unordered_map<std::string, std::variant<std::string, size_t>>& device
   }();
   return info;
 }
+
+void start_capture(std::string) {
+  throw std::runtime_error("[metal::start_capture] this build has no capture layer");
+}
+
+void stop_capture() {}
 
 void set_metallib_path(const std::string& new_path) {
   std::lock_guard guard(path().mutex);
