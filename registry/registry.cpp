@@ -12,33 +12,37 @@ namespace holdfast::registry {
 
 namespace {
 
-[[maybe_unused]] Results results(array a) {
+Results results(array a) {
   Results list;
   list.push_back(std::move(a));
   return list;
 }
-[[maybe_unused]] Results results(std::vector<array> list) { return list; }
-[[maybe_unused]] Results results(std::pair<array, array> both) { return {both.first, both.second}; }
-[[maybe_unused]] Results results(std::tuple<array, array> both) {
-  return {std::get<0>(both), std::get<1>(both)};
-}
-[[maybe_unused]] Results results(std::tuple<array, array, array> all) {
-  return {std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+Results results(std::vector<array> list) { return list; }
+Results results(std::pair<array, array> both) { return {both.first, both.second}; }
+
+// U S V^T from the first columns of U and rows of V^T.
+array recompose(const std::vector<array>& parts) {
+  int count = parts[1].shape(-1);
+  array left = take(parts[0], arange(count), -1), right = take(parts[2], arange(count), -2);
+  return matmul(multiply(left, expand_dims(parts[1], -2)), right);
 }
 
 constexpr uint16_t bit(Dtype::Val val) {
   return static_cast<uint16_t>(1u << static_cast<int>(val));
 }
 // The column `accepted`.
-namespace accepts {
+namespace types {
 constexpr uint16_t asked = 0;
 constexpr uint16_t any = (1u << dtype_count) - 1;
 constexpr uint16_t real = any & ~bit(complex64);
 constexpr uint16_t floats = bit(float16) | bit(bfloat16) | bit(float32) | bit(float64);
-[[maybe_unused]] constexpr uint16_t inexact_types = floats | bit(complex64);
-[[maybe_unused]] constexpr uint16_t integers = real & ~floats & ~bit(bool_);
-[[maybe_unused]] constexpr uint16_t only_float32 = bit(float32);
-}  // namespace accepts
+constexpr uint16_t inexact_types = floats | bit(complex64);
+constexpr uint16_t small_floats = floats & ~bit(float64);
+constexpr uint16_t real_not_double = real & ~bit(float64);
+constexpr uint16_t lapack = bit(float32) | bit(float64);
+constexpr uint16_t complex_lapack = lapack | bit(complex64);
+constexpr uint16_t only_float32 = bit(float32);
+}  // namespace types
 
 }  // namespace
 
@@ -46,21 +50,22 @@ const std::vector<Row>& rows() {
 #define HOLDFAST_UNARY_SAMPLES "a(3,5); a(0,2); a()"
 #define HOLDFAST_BINARY_SAMPLES "a(3,5) a(3,5); a(3,1) a(5); a() a(4); a(0,2) a(2)"
 #define UNARY(function, Primitive, rule, in_types, description) \
-  {#function, accepts::asked, HOLDFAST_UNARY_SAMPLES,           \
+  {#function, types::asked, HOLDFAST_UNARY_SAMPLES,             \
    [](const Call& c) { return results(function(c.x(0))); }},
 #define BINARY(function, Primitive, rule, in_types, description) \
-  {#function, accepts::asked, HOLDFAST_BINARY_SAMPLES,           \
+  {#function, types::asked, HOLDFAST_BINARY_SAMPLES,             \
    [](const Call& c) { return results(function(c.x(0), c.x(1))); }},
-#define TERNARY(function, Primitive, rule, in_types, description)                     \
-  {#function, accepts::asked, "b(3,5) a(3,5) a(3,5); b(3,1) a(5) a(); b(0) a(1) a()", \
+#define TERNARY(function, Primitive, rule, in_types, description)                   \
+  {#function, types::asked, "b(3,5) a(3,5) a(3,5); b(3,1) a(5) a(); b(0) a(1) a()", \
    [](const Call& c) { return results(function(c.x(0), c.x(1), c.x(2))); }},
 #define OP(name, accepted, samples, ...) \
-  {name, accepts::accepted, samples,     \
+  {name, types::accepted, samples,       \
    []([[maybe_unused]] const Call& c) { return results(__VA_ARGS__); }},
   static const std::vector<Row> table = {
 #include <holdfast/elementwise.def>
 
 #include "registry/ops.def"
+#include "registry/products.def"
   };
 #undef OP
   return table;
@@ -112,8 +117,16 @@ std::vector<Sample> samples_of(const Row& row) {
   for (const std::string& text : split_text(row.samples, ';')) {
     Sample sample;
     sample.text = text;
-    size_t bar = text.find('|');
-    for (const std::string& part : split_text(text.substr(0, bar), ' ')) {
+    size_t bar = text.find('|'), start = 0;
+    if (text.starts_with("invalid:")) {
+      sample.outcome = Sample::Outcome::invalid_argument;
+      start = text.find(':') + 1;
+    } else if (text.starts_with("range:")) {
+      sample.outcome = Sample::Outcome::out_of_range;
+      start = text.find(':') + 1;
+    }
+    for (const std::string& part :
+         split_text(text.substr(start, bar == std::string::npos ? bar : bar - start), ' ')) {
       sample.inputs.push_back(input_of(part));
     }
     if (bar != std::string::npos) {
@@ -142,6 +155,17 @@ std::vector<array> Call::range(size_t first, size_t last) const {
   return {inputs_.begin() + static_cast<std::ptrdiff_t>(first),
           inputs_.begin() + static_cast<std::ptrdiff_t>(last)};
 }
+std::optional<int> Call::maybe_i(const std::string& name) const {
+  return has(name) ? std::optional<int>(i(name)) : std::nullopt;
+}
+std::pair<int, int> Call::pair(const std::string& name) const {
+  std::vector<int> values = list(name);
+  return {values.at(0), values.at(1)};
+}
+std::tuple<int, int, int> Call::triple(const std::string& name) const {
+  std::vector<int> values = list(name);
+  return {values.at(0), values.at(1), values.at(2)};
+}
 int Call::i(const std::string& name) const { return std::stoi(given(name)); }
 bool Call::flag(const std::string& name, bool otherwise) const {
   return has(name) ? given(name) == "true" : otherwise;
@@ -164,21 +188,49 @@ Dtype Call::dtype(const std::string& name) const {
 
 // --- values ---
 
+bool Input::has_row_dtype() const {
+  return kind.size() == 1 && std::string("apsmy").find(kind) != std::string::npos;
+}
+
+bool accepts(const Row& row, const Sample& sample, Dtype dtype) {
+  if (row.accepted != types::asked) {
+    bool names_dtype = std::any_of(sample.inputs.begin(), sample.inputs.end(),
+                                   [](const Input& input) { return input.has_row_dtype(); });
+    return !names_dtype || (row.accepted >> static_cast<int>(dtype.val()) & 1) != 0;
+  }
+  std::vector<array> inputs;
+  for (const Input& input : sample.inputs) inputs.push_back(make_input(input, dtype, 1));
+  try {
+    row.run(Call(inputs, sample.arguments));
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
 array make_input(const Input& input, Dtype dtype, uint64_t seed) {
   std::mt19937_64 random(seed);
   auto draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
   if (input.kind == "key") return random::key(seed);
   if (input.kind == "b") dtype = bool_;
   if (input.kind == "k") dtype = int32;
+  if (input.kind == "n" || input.kind == "u") dtype = uint32;
+  if (input.kind == "e" || input.kind == "w") dtype = uint8;
   if (input.kind == "f") dtype = float32;
   size_t size = 1;
   for (ShapeElem dim : input.shape) size *= static_cast<size_t>(dim);
   bool is_unsigned = issubdtype(dtype, unsignedinteger) || dtype == bool_;
   bool is_inexact = issubdtype(dtype, inexact);
   std::vector<complex64_t> values;
+  std::vector<uint32_t> bits;
   for (size_t i = 0; i < size; ++i) {
     if (input.kind == "k") {
       values.push_back(complex64_t(static_cast<float>(draw(-input.bound, input.bound - 1))));
+    } else if (input.kind == "n" || input.kind == "e") {
+      int low = input.kind == "n" ? 0 : input.bound - 12;
+      values.push_back(complex64_t(static_cast<float>(draw(low, input.bound - 1))));
+    } else if (input.kind == "u" || input.kind == "w") {
+      bits.push_back(static_cast<uint32_t>(random()));
     } else if (dtype == bool_) {
       values.push_back(complex64_t(static_cast<float>(draw(0, 1))));
     } else {
@@ -191,8 +243,17 @@ array make_input(const Input& input, Dtype dtype, uint64_t seed) {
       values.push_back(complex64_t(value, part));
     }
   }
+  if (!bits.empty()) return array(bits.begin(), input.shape, dtype);
   if (input.kind == "s") std::sort(values.begin(), values.end());
-  return array(values.begin(), input.shape, dtype);
+  array result(values.begin(), input.shape, dtype);
+  if (input.kind == "m" || input.kind == "y") {
+    // A heavy diagonal, all of it different.
+    int n = input.shape.back();
+    if (input.kind == "y") result = add(result, conjugate(swapaxes(result, -1, -2)));
+    array heavy = multiply(eye(n, dtype), astype(add(arange(n), array(7 * n)), dtype));
+    result = contiguous(add(result, heavy));
+  }
+  return result;
 }
 
 namespace {

@@ -1,11 +1,14 @@
 // One row per op: what its tests, the comparison with other frameworks and the benchmark of all ops
-// read. A new op is a row in ops.def; element-wise ops are rows of elementwise.def already.
+// read. A new op is a row in ops.def or products.def; element-wise ops are rows of elementwise.def
+// already.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <holdfast/holdfast.h>
@@ -14,17 +17,25 @@ namespace holdfast::registry {
 
 // An input of a sample: its kind, its shape and, for indices, their bound. The kinds:
 //   a  any values of the row's dtype        p  positive ones          s  sorted ones (1-d)
+//   m  matrices that are far from singular  y  symmetric (Hermitian) positive definite matrices
 //   f  float32, whatever the row's dtype    b  bool                   k  int32 indices in [-n, n)
-//   key  a random key
+//   n  uint32 indices in [0, n)             u  uint32, any bits       w  uint8, any bits
+//   e  uint8 in [n - 12, n): exponents of scales                      key  a random key
 struct Input {
   std::string kind;
   Shape shape;
   int bound = 0;
+  // Is it of the dtype that the row is called with?
+  bool has_row_dtype() const;
 };
 
-// Inputs and named arguments, as written in a row: "a(3,4) k(2)<4 | axis=1 mode=edge".
+// Inputs and named arguments, as written in a row: "a(3,4) k(2)<4 | axis=1 mode=edge". One that
+// begins with "invalid:" must raise std::invalid_argument when the op is called, with "range:"
+// std::out_of_range.
 struct Sample {
+  enum class Outcome { result, invalid_argument, out_of_range };
   std::string text;
+  Outcome outcome = Outcome::result;
   std::vector<Input> inputs;
   std::map<std::string, std::string> arguments;
 };
@@ -47,6 +58,9 @@ class Call {
   std::string text(const std::string& name) const;
   std::vector<int> list(const std::string& name) const;  // [1,2]
   Shape shape(const std::string& name) const;
+  std::optional<int> maybe_i(const std::string& name) const;
+  std::pair<int, int> pair(const std::string& name) const;
+  std::tuple<int, int, int> triple(const std::string& name) const;
   Dtype dtype(const std::string& name) const;
 
  private:
@@ -59,7 +73,7 @@ using Results = std::vector<array>;
 
 struct Row {
   const char* name;  // as in Python: "sort", "random.bits"
-  // The dtypes of `a`, `p` and `s` inputs: bit v for the dtype with Val v. Others raise
+  // The dtypes of inputs that have the row's dtype: bit v for the dtype with Val v. Others raise
   // std::invalid_argument when the op is called. 0: not known here, tests ask the op.
   uint16_t accepted;
   const char* samples;
@@ -68,6 +82,9 @@ struct Row {
 
 const std::vector<Row>& rows();
 std::vector<Sample> samples_of(const Row& row);
+// Whether the row's inputs of its dtype may have this one: the column `accepted`, or the op itself,
+// asked with a sample.
+bool accepts(const Row& row, const Sample& sample, Dtype dtype);
 
 // A contiguous input with values from `seed`: small, so that sums stay exact where they can.
 array make_input(const Input& input, Dtype dtype, uint64_t seed);

@@ -238,9 +238,7 @@ Operand sum_out(Operand operand, const std::string& keep, StreamOrDevice s) {
     }
   }
   if (axes.empty()) return operand;
-  array value = sum(operand.value, axes, false, s);
-  // Narrow integers were widened by the sum.
-  return {labels, astype(value, operand.value.dtype(), s)};
+  return {labels, sum(operand.value, axes, false, s)};
 }
 
 array in_order(const Operand& operand, const std::string& labels, StreamOrDevice s) {

@@ -143,7 +143,8 @@ array addmm(array c, array a, array b, const float& alpha, const float& beta, St
 array block_masked_mm(array a, array b, int block_size, std::optional<array> mask_out,
                       std::optional<array> mask_lhs, std::optional<array> mask_rhs,
                       StreamOrDevice s) {
-  if (block_size != 32 && block_size != 64) {
+  bool has_masks = mask_out || mask_lhs || mask_rhs;
+  if (has_masks && block_size != 32 && block_size != 64) {
     throw std::invalid_argument(
         text("[block_masked_mm] expected a block size of 32 or 64, got ", block_size));
   }
