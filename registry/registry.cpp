@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -41,7 +42,6 @@ constexpr uint16_t small_floats = floats & ~bit(float64);
 constexpr uint16_t real_not_double = real & ~bit(float64);
 constexpr uint16_t lapack = bit(float32) | bit(float64);
 constexpr uint16_t complex_lapack = lapack | bit(complex64);
-constexpr uint16_t only_float32 = bit(float32);
 }  // namespace types
 
 }  // namespace
@@ -51,21 +51,26 @@ const std::vector<Row>& rows() {
 #define HOLDFAST_BINARY_SAMPLES "a(3,5) a(3,5); a(3,1) a(5); a() a(4); a(0,2) a(2)"
 #define UNARY(function, Primitive, rule, in_types, description) \
   {#function, types::asked, HOLDFAST_UNARY_SAMPLES,             \
-   [](const Call& c) { return results(function(c.x(0))); }},
+   [](const Call& c) { return results(function(c.x(0))); }, HOLDFAST_FAMILY},
 #define BINARY(function, Primitive, rule, in_types, description) \
   {#function, types::asked, HOLDFAST_BINARY_SAMPLES,             \
-   [](const Call& c) { return results(function(c.x(0), c.x(1))); }},
+   [](const Call& c) { return results(function(c.x(0), c.x(1))); }, HOLDFAST_FAMILY},
 #define TERNARY(function, Primitive, rule, in_types, description)                   \
   {#function, types::asked, "b(3,5) a(3,5) a(3,5); b(3,1) a(5) a(); b(0) a(1) a()", \
-   [](const Call& c) { return results(function(c.x(0), c.x(1), c.x(2))); }},
+   [](const Call& c) { return results(function(c.x(0), c.x(1), c.x(2))); }, HOLDFAST_FAMILY},
 #define OP(name, accepted, samples, ...) \
   {name, types::accepted, samples,       \
-   []([[maybe_unused]] const Call& c) { return results(__VA_ARGS__); }},
+   []([[maybe_unused]] const Call& c) { return results(__VA_ARGS__); }, HOLDFAST_FAMILY},
   static const std::vector<Row> table = {
+#define HOLDFAST_FAMILY Family::elementwise
 #include <holdfast/elementwise.def>
-
+#undef HOLDFAST_FAMILY
+#define HOLDFAST_FAMILY Family::general
 #include "registry/ops.def"
+#undef HOLDFAST_FAMILY
+#define HOLDFAST_FAMILY Family::products
 #include "registry/products.def"
+#undef HOLDFAST_FAMILY
   };
 #undef OP
   return table;
@@ -139,6 +144,47 @@ std::vector<Sample> samples_of(const Row& row) {
     samples.push_back(std::move(sample));
   }
   return samples;
+}
+
+Sample resized(const Sample& sample, uint64_t seed, bool may_be_empty) {
+  std::mt19937_64 random(seed);
+  Sample result = sample;
+  result.outcome = Sample::Outcome::result;
+  // The references are slow: large sizes only where there are few of them.
+  for (bool may_be_large : {true, false}) {
+    std::map<int, int> sizes{{0, 0}, {1, 1}};
+    auto other = [&](int size) {
+      constexpr int choices[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17, 33, 40, 70};
+      auto [place, is_new] = sizes.try_emplace(size);
+      if (is_new) place->second = choices[random() % (may_be_large ? std::size(choices) : 5)];
+      bool is_indexed = std::any_of(sample.inputs.begin(), sample.inputs.end(),
+                                    [&](const Input& input) { return input.bound == size; });
+      if (is_new && may_be_empty && !is_indexed && random() % 12 == 0) place->second = 0;
+      return place->second;
+    };
+    size_t largest = 0;
+    std::ostringstream text;
+    for (size_t i = 0; i < sample.inputs.size(); ++i) {
+      Input& input = result.inputs[i];
+      size_t elements = 1;
+      text << input.kind << '(';
+      for (size_t k = 0; k < input.shape.size(); ++k) {
+        input.shape[k] = other(sample.inputs[i].shape[k]);
+        elements *= static_cast<size_t>(input.shape[k]);
+        text << (k > 0 ? "," : "") << input.shape[k];
+      }
+      text << ')';
+      int bound = sample.inputs[i].bound;
+      if (bound > 0 && input.kind != "e") input.bound = other(bound);
+      if (bound > 0) text << '<' << input.bound;
+      text << ' ';
+      largest = std::max(largest, elements);
+    }
+    size_t bar = sample.text.find('|');
+    result.text = text.str() + (bar == std::string::npos ? "" : sample.text.substr(bar));
+    if (largest <= 3000) break;
+  }
+  return result;
 }
 
 // --- calls ---

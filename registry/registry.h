@@ -71,6 +71,10 @@ class Call {
 
 using Results = std::vector<array>;
 
+// Where a row stands. Those of products.def may give more than the op itself (products of factors);
+// tests of derivatives have calls of their own for them.
+enum class Family { elementwise, general, products };
+
 struct Row {
   const char* name;  // as in Python: "sort", "random.bits"
   // The dtypes of inputs that have the row's dtype: bit v for the dtype with Val v. Others raise
@@ -78,10 +82,15 @@ struct Row {
   uint16_t accepted;
   const char* samples;
   Results (*run)(const Call& c);
+  Family family;
 };
 
 const std::vector<Row>& rows();
 std::vector<Sample> samples_of(const Row& row);
+// The sample with other sizes: each number among its dimensions and bounds becomes another one,
+// everywhere (1 and 0 stay), its arguments do not. The op may refuse the result. No size becomes 0
+// unless `may_be_empty`.
+Sample resized(const Sample& sample, uint64_t seed, bool may_be_empty);
 // Whether the row's inputs of its dtype may have this one: the column `accepted`, or the op itself,
 // asked with a sample.
 bool accepts(const Row& row, const Sample& sample, Dtype dtype);

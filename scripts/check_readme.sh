@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the README's table of environment switches with the one the program prints; with --fix,
-# replaces it.
+# Compares the README's table of environment switches and docs/ops.md with what the program prints;
+# with --fix, replaces them.
 #   scripts/check_readme.sh [--fix] [PATH-OF-HOLDFAST-COMMAND]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,6 +13,14 @@ fi
 tool=${1:-build/release/bin/holdfast}
 if [[ ! -x $tool ]]; then
   echo "check_readme: $tool is not built; ./run builds it" >&2
+  exit 1
+fi
+
+if $fix; then
+  mkdir -p docs
+  "$tool" ops --markdown >docs/ops.md
+elif ! diff docs/ops.md <("$tool" ops --markdown); then
+  echo "check_readme: docs/ops.md (<) differs from the registry (>); scripts/check_readme.sh --fix updates it" >&2
   exit 1
 fi
 

@@ -1,4 +1,5 @@
 // hadamard_transform: rows of m * 2^k elements, m one of 1, 12, 20, 28.
+#include <array>
 #include <cmath>
 
 #include "kernels/cpu/simd/hadamard_kernels.h"
@@ -45,19 +46,29 @@ HadamardSize size_of_row(int length) {
   return {};
 }
 
-class Hadamard final : public Op {
+// Times H, or its transpose.
+class Hadamard final : public Single<Op> {
  public:
-  Hadamard(Stream stream, float scale) : Op(stream), scale_(scale) {}
+  Hadamard(Stream stream, float scale, bool transposed)
+      : Single(stream), scale_(scale), transposed_(transposed) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  array pull_back(const array& input, const array& cotangent, const array&) override {
+    return make_node<Hadamard>(input.shape(), input.dtype(), {cotangent}, stream(), scale_,
+                               !transposed_);
+  }
+  std::shared_ptr<Primitive> with_leading_axis() override {
+    return std::make_shared<Hadamard>(stream(), scale_, transposed_);
+  }
   const char* name() const override { return "Hadamard"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Hadamard*>(&other);
-    return same != nullptr && same->scale_ == scale_;
+    return same != nullptr && same->scale_ == scale_ && same->transposed_ == transposed_;
   }
 
  private:
   float scale_;
+  bool transposed_;
 };
 
 void Hadamard::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -70,6 +81,13 @@ void Hadamard::encode(Encoder& encoder, const std::vector<array>& inputs,
   int64_t length = out.shape(-1), rows = static_cast<int64_t>(out.size()) / length;
   int64_t row_bytes = length * static_cast<int64_t>(out.itemsize());
   HadamardSize size = size_of_row(out.shape(-1));
+  std::array<uint32_t, 28> signs{};
+  for (int i = 0; size.factor > 1 && i < size.factor; ++i) {
+    for (int j = 0; j < size.factor; ++j) {
+      uint32_t sign = transposed_ ? size.signs[j] >> i & 1u : size.signs[i] >> j & 1u;
+      signs[static_cast<size_t>(i)] |= sign << j;
+    }
+  }
   Dtype::Val dtype = out.dtype();
   const char* from = in.data<char>();
   char* to = out.data<char>();
@@ -81,7 +99,7 @@ void Hadamard::encode(Encoder& encoder, const std::vector<array>& inputs,
                    for (int64_t i = begin; i < end; ++i) {
                      convert.widen(dtype, from + i * row_bytes, length, row);
                      cpu::simd::hadamard_kernels().transform(row, size.factor, size.power,
-                                                             size.signs, scale);
+                                                             signs.data(), scale);
                      convert.narrow(dtype, row, length, to + i * row_bytes);
                    }
                  });
@@ -106,7 +124,7 @@ array hadamard_transform(const array& a, std::optional<float> scale, StreamOrDev
   }
   if (a.ndim() == 0) return squeeze(hadamard_transform(expand_dims(a, 0, s), scale, s), s);
   float factor = scale ? *scale : static_cast<float>(1.0 / std::sqrt(length));
-  return make_node<Hadamard>(a.shape(), dtype, {astype(a, dtype, s)}, s, factor);
+  return make_node<Hadamard>(a.shape(), dtype, {astype(a, dtype, s)}, s, factor, false);
 }
 
 }  // namespace holdfast

@@ -360,7 +360,8 @@ std::pair<array, array> slogdet(const array& given, StreamOrDevice s) {
 }
 array det(const array& given, StreamOrDevice s) {
   array a = for_determinant("det", given, s);
-  auto [sign, logarithm] = slogdet(a, s);
+  // The exponential of a large logarithm needs more digits than the result.
+  auto [sign, logarithm] = slogdet(astype(a, float64, s), s);
   return astype(multiply(sign, exp(logarithm, s), s), at_least_float(given.dtype()), s);
 }
 

@@ -78,9 +78,90 @@ TEST_CASE("[long] more than 2^31 elements") {
     CHECK(at<uint8_t>(swapped, 0, columns - 1) == 3);
     CHECK(at<uint8_t>(swapped, 2, columns - 1) == 2);
   }
+  SUBCASE("scans and sort") {
+    array c = cumsum(a, 1);
+    c.eval();
+    CHECK(at<uint8_t>(c, 1, 100) == 202);
+    CHECK(at<uint8_t>(c, 2, columns - 2) == 253);  // -3 modulo 256
+    CHECK(at<uint8_t>(c, 2, columns - 1) == 0);
+    c = array(0);
+    array up = cummax(a, 0, true);
+    up.eval();
+    CHECK(at<uint8_t>(up, 0, columns - 1) == 3);
+    up = array(0);
+    array sorted = sort(flip(a, 0), 0);
+    sorted.eval();
+    CHECK(at<uint8_t>(sorted, 0, columns - 1) == 1);
+    CHECK(at<uint8_t>(sorted, 2, columns - 1) == 3);
+  }
+  SUBCASE("updates of the last element") {
+    array b = slice_update(a, array({9}, {1, 1}, uint8), {2, columns - 1}, {3, columns});
+    b.eval();
+    CHECK(at<uint8_t>(b, 2, columns - 1) == 9);
+    CHECK(at<uint8_t>(b, 2, columns - 2) == 3);
+    CHECK(at<uint8_t>(a, 2, columns - 1) == 3);
+    b = put_along_axis(a, full({rows, 1}, -1, int32), array(7, uint8), 1);
+    b.eval();
+    CHECK(at<uint8_t>(b, 0, columns - 1) == 7);
+    CHECK(at<uint8_t>(b, 2, columns - 1) == 7);
+    b = scatter_add(a, array({2}, int32), full({1, 1, columns}, 5, uint8), 0);
+    b.eval();
+    CHECK(at<uint8_t>(b, 1, columns - 1) == 2);
+    CHECK(at<uint8_t>(b, 2, columns - 1) == 8);
+  }
+  SUBCASE("flip, roll, where") {
+    array b = copy(flip(a, {0, 1}));
+    b.eval();
+    CHECK(at<uint8_t>(b, 0, columns - 1) == 3);
+    b = roll(a, 1, 0);
+    b.eval();
+    CHECK(at<uint8_t>(b, 0, columns - 1) == 3);
+    CHECK(at<uint8_t>(b, 2, columns - 1) == 2);
+    b = where(a == array(2, uint8), array(4, uint8), a);
+    b.eval();
+    CHECK(at<uint8_t>(b, 1, columns - 1) == 4);
+    CHECK(at<uint8_t>(b, 2, columns - 1) == 3);
+  }
+  SUBCASE("random bytes") {
+    array bytes = random::bits({rows, columns}, 1, random::key(3));
+    bytes.eval();
+    // The last million: mean and spread of uniform bytes.
+    double sum = 0, squares = 0;
+    constexpr int count = 1 << 20;
+    for (int i = 1; i <= count; ++i) {
+      double value = at<uint8_t>(bytes, rows - 1, columns - i);
+      sum += value;
+      squares += value * value;
+    }
+    double mean = sum / count, variance = squares / count - mean * mean;
+    CHECK(mean == doctest::Approx(127.5).epsilon(0.01));
+    CHECK(variance == doctest::Approx(5461.25).epsilon(0.01));
+  }
   SUBCASE("bool: logical ops and all") {
     array b = a > array(0, uint8);
     CHECK(all(b).item<bool>());
     CHECK_FALSE(any(logical_not(b)).item<bool>());
+  }
+}
+
+TEST_CASE("[long] rows of 2^30 elements: products and norms") {
+  static const bool has_enough = has_memory(14);
+  if (!has_enough) return;
+  clear_cache();
+  // Small enough that sums of all fit float16.
+  array a = full({rows, columns}, array({0x1p-15f, 0x1p-14f, -0x1p-15f}, {rows, 1}), float16);
+  a.eval();
+  SUBCASE("matmul") {
+    array ones_column = ones({columns, 1}, float16);
+    array product = astype(matmul(a, ones_column), float32);
+    product.eval();
+    CHECK(product.data<float>()[0] == 32768.0f);
+    CHECK(product.data<float>()[2] == -32768.0f);
+  }
+  SUBCASE("rms_norm") {
+    array out = fast::rms_norm(std::move(a), std::nullopt, 0.0f);
+    out.eval();
+    CHECK(static_cast<float>(at<float16_t>(out, 2, columns - 1)) == -1.0f);
+    CHECK(static_cast<float>(at<float16_t>(out, 1, 0)) == 1.0f);
   }
 }

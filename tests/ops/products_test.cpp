@@ -98,7 +98,8 @@ TEST_CASE("block_masked_mm") {
                    expanded(mask_out, 40, 33);
   CHECK(close(block_masked_mm(a, b, 32, mask_out, mask_a, mask_b), expected));
   CHECK(close(block_masked_mm(a, b, 64), matmul(a, b)));
-  check_error<std::invalid_argument>("block_masked_mm", [&] { block_masked_mm(a, b, 16); });
+  check_error<std::invalid_argument>("block_masked_mm",
+                                     [&] { block_masked_mm(a, b, 16, mask_out); });
   check_error<std::invalid_argument>("block_masked_mm",
                                      [&] { block_masked_mm(a, b, 64, mask_out); });
 }

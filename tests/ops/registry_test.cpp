@@ -3,6 +3,8 @@
 // op, and against MLX in tests/peers.
 #include "registry/registry.h"
 
+#include <cstdlib>
+
 #include "ops/array_testing.h"
 
 using namespace holdfast;
@@ -39,6 +41,20 @@ std::vector<NamedView> layouts_of(const array& a) {
   }
   layouts.push_back({"reversed, every second", slice(wide, start, stop, step)});
   for (NamedView& layout : layouts) layout.view.eval();
+  return layouts;
+}
+
+// The first place of one axis again and again: elements that share memory.
+std::vector<NamedView> repeated(const array& a) {
+  std::vector<NamedView> layouts;
+  for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {
+    if (a.size() == 0 || a.shape(axis) == 1) continue;
+    Shape stop = a.shape();
+    stop[static_cast<size_t>(axis)] = 1;
+    array view = broadcast_to(slice(a, Shape(a.ndim(), 0), stop), a.shape());
+    layouts.push_back({"repeated along " + std::to_string(axis), view});
+    layouts.back().view.eval();
+  }
   return layouts;
 }
 
@@ -110,4 +126,66 @@ TEST_CASE("every op gives one result for all layouts of its inputs") {
       }
     }
   }
+}
+
+// Sizes are drawn: HOLDFAST_TEST_SEED repeats a draw.
+TEST_CASE("every op of random sizes gives one result for strided and repeated inputs") {
+  const char* given = std::getenv("HOLDFAST_TEST_SEED");
+  uint64_t seed = given != nullptr ? std::stoull(given) : 1;
+  CAPTURE(seed);
+  size_t compared = 0;
+  for (const registry::Row& row : registry::rows()) {
+    for (const registry::Sample& written : registry::samples_of(row)) {
+      registry::Sample sample = registry::resized(written, seed += 7, true);
+      for (Dtype dtype : all_dtypes) {
+        if (!registry::accepts(row, sample, dtype)) continue;
+        INFO(std::string(row.name)
+             << " of " << sample.text << " with " << std::string(dtype_name(dtype)));
+        std::vector<array> inputs = inputs_for(sample, dtype);
+        auto run = [&](const std::vector<array>& from) {
+          registry::Results results = row.run(registry::Call(from, sample.arguments));
+          eval(results);
+          return results;
+        };
+        auto check = [&](const std::string& layout, const registry::Results& got,
+                         const registry::Results& expected) {
+          REQUIRE(got.size() == expected.size());
+          for (size_t k = 0; k < got.size(); ++k) {
+            std::string difference = registry::difference(got[k], expected[k], 4);
+            CHECK_MESSAGE(difference.empty(), layout << ": " << difference);
+          }
+        };
+        registry::Results expected;
+        try {
+          expected = run(inputs);
+        } catch (const std::exception& error) {
+          CHECK(std::string(error.what()).starts_with("["));
+          break;  // the arguments or the indices do not fit the sizes
+        }
+        ++compared;
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          const std::string& kind = sample.inputs[i].kind;
+          if (kind == "key") continue;
+          std::vector<array> others = inputs;
+          for (const NamedView& layout : layouts_of(inputs[i])) {
+            others[i] = layout.view;
+            check(layout.name, run(others), expected);
+          }
+          // A matrix of equal rows has no inverse.
+          if (row.family == registry::Family::products &&
+              std::string(row.name).find("linalg") == 0) {
+            continue;
+          }
+          for (const NamedView& layout : repeated(inputs[i])) {
+            others[i] = contiguous(layout.view);
+            registry::Results plain = run(others);
+            others[i] = layout.view;
+            check(layout.name, run(others), plain);
+          }
+        }
+        if (!names_dtype(sample)) break;
+      }
+    }
+  }
+  CHECK(compared > 3000);
 }

@@ -48,16 +48,17 @@ def with_key(name):
     return lambda inputs, kwargs: getattr(mx.random, name)(*inputs[:-1], key=inputs[-1], **kwargs)
 
 
-def slices(kwargs):
-    """The slice that start, stop and strides name, as NumPy writes it."""
-    names = zip(kwargs["start"], kwargs["stop"], kwargs["strides"])
-    return tuple(slice(a, None if b < 0 and step < 0 else b, step) for a, b, step in names)
+def slices(a, kwargs):
+    """The slice that start, stop and strides name, as NumPy writes it: a stop before the first element is None there."""
+    names = zip(kwargs["start"], kwargs["stop"], kwargs["strides"], a.shape)
+    return tuple(slice(first, None if step < 0 and last < -size else last, step) for first, last, step, size in names)
 
 
 def slice_update(combine):
     def call(a, update, **kwargs):
         out = a.copy()
-        out[slices(kwargs)] = combine(out[slices(kwargs)], update).astype(a.dtype)
+        place = slices(a, kwargs)
+        out[place] = combine(out[place], update).astype(a.dtype)
         return out
     return on_numpy(call)
 
@@ -175,7 +176,7 @@ def attention(x, k):
 
 
 def in_float32(function):
-    """MLX adds products of half types up in the half type; the sums of float32 are rounded here."""
+    """MLX adds (or multiplies) half types up in the half type; what is computed in float32 is rounded here."""
     def call(x, k):
         dtype = x[0].dtype
         if dtype not in (mx.float16, mx.bfloat16):
@@ -229,7 +230,7 @@ REFERENCES = {
     "gather": on_numpy(gather),
     "scatter_add_axis": on_numpy(along_axis),
     "masked_scatter": on_numpy(masked_scatter),
-    "slice": on_numpy(lambda a, **k: a[slices(k)]),
+    "slice": on_numpy(lambda a, **k: a[slices(a, k)]),
     "arange": lambda x, k: mx.arange(k["start"], k["stop"], k["step"]),
     "full": lambda x, k: mx.full(k["shape"], x[0]),
     "full_like": lambda x, k: mx.full(x[0].shape, x[1], dtype=x[0].dtype),
@@ -261,6 +262,7 @@ REFERENCES = {
     "conv_general": conv_general,
     **{name: convolution(name) for name in ("conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d")},
     "dequantize.floats": direct(mx.dequantize),
+    "cumprod": in_float32(mx.cumprod),
     "quantized_matmul": in_float32(mx.quantized_matmul),
     "quantized_matmul.floats": in_float32(mx.quantized_matmul),
     "gather_qmm": in_float32(mx.gather_qmm),

@@ -45,6 +45,10 @@ inline std::vector<Case> more_cases() {
            [](X x) { return tensordot(x[0], x[1], {1, 2}, {1, 0}); });
   add_case("outer", float64, {{3}, {2, 2}}, [](X x) { return outer(x[0], x[1]); });
   add_case("inner", float64, {{3, 4}, {2, 4}}, [](X x) { return inner(x[0], x[1]); });
+  add_case("hadamard_transform", float32, {{3, 12}}, [](X x) { return hadamard_transform(x[0]); });
+  // Not a symmetric matrix.
+  add_case("hadamard_transform of 20", float32, {{2, 40}},
+           [](X x) { return hadamard_transform(x[0], 0.5f); });
   add_case("kron", float64, {{2, 3}, {3, 2}}, [](X x) { return kron(x[0], x[1]); });
   add_case("einsum", float64, {{2, 3, 4}, {4, 5}},
            [](X x) { return einsum("bij,jk->bki", {x[0], x[1]}); });

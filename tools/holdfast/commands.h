@@ -28,6 +28,7 @@ int run_bench(Arguments arguments);
 int run_demo(Arguments arguments);
 int run_info(Arguments arguments);
 int run_kernel(Arguments arguments);
+int run_ops(Arguments arguments);
 int run_switches(Arguments arguments);
 
 }  // namespace holdfast::tool

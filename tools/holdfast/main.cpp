@@ -65,6 +65,8 @@ constexpr Command all_commands[] = {
      "      --grid 4096 --threadgroup 256 --repeat 100 --compare reference\n",
      run_kernel},
     {"info", "", "device, threads, instruction set and memory", "", run_info},
+    {"ops", "[--markdown]", "all ops with the dtypes that they take",
+     "  --markdown   the page docs/ops.md\n", run_ops},
     {"switches", "[--markdown]", "the environment switches, with their values now",
      "  --markdown   the table as the README has it\n", run_switches},
     {"version", "", "the version", "", run_version},
