@@ -76,7 +76,7 @@ class ParseKernels : public clang::ASTFrontendAction {
 
 // Runs clang over `source`. `use` gets what came of it, while clang still lives.
 template <typename Use>
-void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
+void parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lines, Use use) {
   RewrittenText main = rewrite_tokens(source.text, source.constants);
   llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles(source.directory, source.constants));
   Diagnostics diagnostics(source, main, *files);
@@ -89,6 +89,7 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
   if (precompiled.getBufferSize() == 0) {
     preamble = std::string("#include <") + prelude_header(prelude) + ">\n" + preamble;
   }
+  if (with_lines) preamble += "#line 1\n";
   const std::string text = preamble + main.text + entries_pragma;
   // Positions count from the start of the user's text.
   for (RewrittenText::Stretch& stretch : main.stretches) stretch.at += preamble.size();
@@ -96,6 +97,7 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
 
   clang::CompilerInstance compiler;
   set_up(compiler, *files, diagnostics);
+  if (with_lines) compiler.getCodeGenOpts().setDebugInfo(llvm::codegenoptions::LocTrackingOnly);
   if (precompiled.getBufferSize() > 0) {
     files->set_precompiled(precompiled);
     compiler.getPreprocessorOpts().ImplicitPCHInclude = precompiled_file;
@@ -103,7 +105,7 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
     compiler.getPreprocessorOpts().DisablePCHOrModuleValidation =
         clang::DisableValidationForModuleKind::All;
   }
-  const auto buffer = llvm::MemoryBuffer::getMemBuffer(text, "/holdfast/user/kernel.metal");
+  const auto buffer = llvm::MemoryBuffer::getMemBuffer(text, source_file);
   compiler.getFrontendOpts().Inputs = {
       clang::FrontendInputFile(buffer->getMemBufferRef(), clang::InputKind(clang::Language::CXX))};
   ParseKernels action(context, attributes, diagnostics, source, *files);
@@ -118,10 +120,10 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, Use use) {
 }  // namespace
 
 std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLVMContext& context,
-                                           KernelInterface& result) {
+                                           KernelInterface& result, bool with_lines) {
   std::unique_ptr<llvm::Module> module;
   run_guarded([&] {
-    parse(source, &context, [&](ParseKernels& action) {
+    parse(source, &context, with_lines, [&](ParseKernels& action) {
       const Kernel* kernel = action.entries()->selected();
       if (kernel == nullptr) fail(source, "error: " + action.entries()->missing_kernel());
       result = kernel->interface;
@@ -142,7 +144,7 @@ std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLV
 std::vector<KernelInterface> list_kernels(const KernelSource& source) {
   std::vector<KernelInterface> result;
   run_guarded([&] {
-    parse(source, nullptr, [&](ParseKernels& action) {
+    parse(source, nullptr, false, [&](ParseKernels& action) {
       for (const Kernel& kernel : action.entries()->kernels()) result.push_back(kernel.interface);
     });
   });

@@ -19,9 +19,11 @@ class Module;
 
 namespace holdfast::msl {
 
-// The kernel `source.entry` of `source` as scalar IR, and what its dispatch has to know.
+// The kernel `source.entry` of `source` as scalar IR, and what its dispatch has to know. With
+// lines, instructions know their place: the lines of file `source_file` are those of `source.text`.
 std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLVMContext& context,
-                                           KernelInterface& result);
+                                           KernelInterface& result, bool with_lines = false);
+inline constexpr const char* source_file = "/holdfast/user/kernel.metal";
 
 // The kernels that `source` defines, in its order: functions, and instantiations with a host_name.
 // What only IR tells (written, threadgroup_bytes) is filled in as far as declarations say it.

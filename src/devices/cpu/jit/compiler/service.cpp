@@ -1,5 +1,6 @@
 #include "devices/cpu/jit/compiler/service.h"
 
+#include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -20,6 +21,7 @@
 #include "devices/cpu/jit/compiler/codegen.h"
 #include "devices/cpu/jit/compiler/dump.h"
 #include "devices/cpu/jit/compiler/reference.h"
+#include "devices/cpu/jit/compiler/remarks.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
 #include "devices/cpu/jit/compiler/widen/float_minimum.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
@@ -115,20 +117,23 @@ class Steps {
 class Job {
  public:
   Job(const msl::KernelInterface& interface, const CompileOptions& options, const std::string& name,
-      const Dump& dump, Steps& steps)
+      const Dump& dump, Steps& steps, const msl::KernelSource* source)
       : interface_(interface),
         options_(options),
         name_(name),
         dump_(dump),
         owned_machine_(machines().take(options.instruction_set)),
         machine_(*owned_machine_),
-        steps_(steps) {}
+        steps_(steps),
+        source_(source) {}
   ~Job() { machines().give_back(options_.instruction_set, std::move(owned_machine_)); }
 
   CompiledKernel run(std::unique_ptr<llvm::Module> module) {
     set_target(*module, machine_);
     if (dump_) {
-      dump_.module("scalar.ll", *module);
+      std::unique_ptr<llvm::Module> plain = llvm::CloneModule(*module);
+      llvm::StripDebugInfo(*plain);
+      dump_.module("scalar.ll", *plain);
       steps_.skip();
     }
     verify(*module, "the front-end");
@@ -155,6 +160,7 @@ class Job {
  private:
   void to_reference(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
     kernel.lowering = Lowering::reference;
+    llvm::StripDebugInfo(*module);
     msl::inline_shared_functions(*module);
     bool parks = false;
     kernel.symbol =
@@ -189,7 +195,8 @@ class Job {
     llvm::Function& scalar = kernel_of(module);
     WidenResult result = widen(scalar, options_.instruction_set, static_cast<bool>(dump_));
     steps_.done("widening", module);
-    for (const std::string& remark : result.remarks) remarks_ += remark + "\n";
+    llvm::StripDebugInfo(module);
+    if (dump_) remarks_ = in_source_order(result.remarks, source_);
     if (!result.group) return result.declined;
     kernel.lowering = Lowering::widened;
     kernel.symbol = result.group->getName().str();
@@ -236,6 +243,7 @@ class Job {
   std::unique_ptr<llvm::TargetMachine> owned_machine_;
   llvm::TargetMachine& machine_;
   Steps& steps_;
+  const msl::KernelSource* source_;  // null: IR from elsewhere
   std::string remarks_;
 };
 
@@ -269,9 +277,10 @@ class Service final : public Compiler {
     Steps steps;
     llvm::LLVMContext context;
     msl::KernelInterface interface;
-    std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(source, context, interface);
+    std::unique_ptr<llvm::Module> module =
+        msl::to_scalar_ir(source, context, interface, static_cast<bool>(dump));
     steps.done("the front-end", *module);
-    return Job(interface, options, source.kernel, dump, steps).run(std::move(module));
+    return Job(interface, options, source.kernel, dump, steps, &source).run(std::move(module));
   }
 };
 
@@ -282,7 +291,7 @@ CompiledKernel compile_scalar_ir(std::unique_ptr<llvm::Module> module,
                                  const CompileOptions& options, const std::string& name) {
   Dump dump(options.dump_directory, name, instruction_set_name(options.instruction_set));
   Steps steps;
-  return Job(interface, options, name, dump, steps).run(std::move(module));
+  return Job(interface, options, name, dump, steps, nullptr).run(std::move(module));
 }
 
 Compiler& service() {

@@ -32,8 +32,13 @@ llvm::SmallVector<int, simdgroup_width> reversed() {
 void Emitter::remark(const llvm::Instruction& instruction, const std::string& text,
                      const Value* cause) {
   if (version_ != converged || !result_.wants_remarks) return;
-  std::string because = cause ? " because " + describe(*cause) + " varies" : "";
-  result_.remarks.push_back(describe(instruction) + ' ' + text + because);
+  Remark made{line_of(instruction), noun_of(instruction) + ' ' + text};
+  if (Shapes::Origin origin = cause ? shapes_[converged]->origin_of(cause) : Shapes::Origin();
+      origin.instruction) {
+    made.text += "; it depends on " + noun_of(*origin.instruction) + ": " + origin.reason;
+    made.cause_line = line_of(*origin.instruction);
+  }
+  result_.remarks.push_back(std::move(made));
 }
 
 // Threadgroup and private memory belong to the thread that runs the group: no other sees it.
@@ -168,7 +173,7 @@ void Emitter::emit_load(llvm::LoadInst& load) {
     if (all_on() && load_group(load)) return;
     remark(load, "gathers because lanes are scattered by a fixed pattern");
   } else {
-    remark(load, "gathers", pointer);
+    remark(load, "gathers from an address that varies", pointer);
   }
   define(load, gather(type, vector_of(pointer), load.getAlign()));
 }
@@ -281,7 +286,7 @@ void Emitter::emit_store(llvm::StoreInst& store) {
     }
   }
   if (s.kind == Shape::varying) {
-    remark(store, "scatters", pointer);
+    remark(store, "scatters to an address that varies", pointer);
   } else if (s.kind == Shape::pattern) {
     remark(store, "scatters because lanes are scattered by a fixed pattern");
   } else if (s.stride != static_cast<int64_t>(size)) {

@@ -788,7 +788,16 @@ void Emitter::emit_converged_end(llvm::BranchInst& branch) {
   auto held = held_;
   auto vectors = vectors_;
   Sides sides;
-  if (parted && find_sides(branch, sides)) {
+  bool in_place = parted && find_sides(branch, sides);
+  if (parted) {
+    const llvm::Loop* loop = flow_.loops.getLoopFor(block);
+    const char* what = in_place ? "parts lanes; its small sides run in place, under masks"
+                       : loop && loop->isLoopExiting(block)
+                           ? "lets lanes leave a loop in different iterations"
+                           : "parts lanes; both sides run one after the other, under masks";
+    remark(branch, what, condition);
+  }
+  if (in_place) {
     b_.SetInsertPoint(parted);
     emit_predicated(block, sides, lanes);
   } else if (parted) {

@@ -2,7 +2,7 @@
 
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/IR/CFG.h>
-#include <llvm/IR/DebugLoc.h>
+#include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -15,6 +15,7 @@
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
 #include "devices/cpu/jit/compiler/widen/private_memory.h"
 #include "devices/cpu/jit/kernel_abi.h"
+#include "msl/frontend/frontend.h"
 
 namespace holdfast::jit {
 namespace {
@@ -737,37 +738,66 @@ Shapes::Labels Shapes::mark_joins(llvm::ArrayRef<const llvm::BasicBlock*> starts
   return labels;
 }
 
-std::string describe(const Value& value) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  if (auto* instruction = dyn_cast<Instruction>(&value)) {
-    if (const llvm::DebugLoc& place = instruction->getDebugLoc())
-      stream << place.getLine() << ':' << place.getCol() << ' ';
-    if (kernel_intrinsic(*instruction)) {
-      llvm::StringRef name = cast<llvm::CallInst>(instruction)->getCalledFunction()->getName();
-      stream << name.drop_front(llvm::StringRef(msl::intrinsic_prefix).size());
-      return text;
-    }
-    if (instruction->hasName()) {
-      stream << instruction->getOpcodeName() << ' ' << instruction->getName();
-      return text;
-    }
+unsigned line_of(const Instruction& instruction) {
+  // From inside functions outwards to what the user wrote.
+  for (const llvm::DILocation* place = instruction.getDebugLoc().get(); place;
+       place = place->getInlinedAt()) {
+    if (place->getFilename() == msl::source_file && place->getLine() != 0) return place->getLine();
   }
-  std::string body;
-  llvm::raw_string_ostream body_stream(body);
-  value.print(body_stream);
-  stream << llvm::StringRef(body).trim();
-  return text;
+  return 0;
 }
 
-std::vector<std::string> Shapes::reasons() const {
-  std::vector<std::string> result;
+std::string describe(const Value& value) {
+  auto* instruction = dyn_cast<Instruction>(&value);
+  if (instruction && kernel_intrinsic(*instruction)) {
+    llvm::StringRef name = cast<llvm::CallInst>(instruction)->getCalledFunction()->getName();
+    return name.drop_front(llvm::StringRef(msl::intrinsic_prefix).size()).str();
+  }
+  if (instruction && instruction->hasName())
+    return instruction->getOpcodeName() + (" " + instruction->getName()).str();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  value.print(stream);
+  return llvm::StringRef(text).trim().str();
+}
+
+std::string noun_of(const Instruction& instruction) {
+  if (line_of(instruction) == 0 || kernel_intrinsic(instruction)) return describe(instruction);
+  switch (instruction.getOpcode()) {
+    case Instruction::Load:
+      return "a load";
+    case Instruction::Store:
+      return "a store";
+    case Instruction::AtomicRMW:
+    case Instruction::AtomicCmpXchg:
+      return "an atomic operation";
+    case Instruction::Br:
+      return "a branch";
+    case Instruction::PHI:
+      return "a variable";
+    default:
+      return "a value";
+  }
+}
+
+Shapes::Origin Shapes::origin_of(const Value* value) const {
+  llvm::DenseSet<const Value*> seen;
+  while (value && seen.insert(value).second) {
+    auto found = because_.find(value);
+    if (found == because_.end()) break;
+    if (!found->second.operand) return {cast<Instruction>(value), found->second.reason};
+    value = found->second.operand;
+  }
+  return {};
+}
+
+std::vector<Shapes::Origin> Shapes::origins() const {
+  std::vector<Origin> result;
   for (const Instruction& instruction : llvm::instructions(function_)) {
     auto found = because_.find(&instruction);
-    if (found == because_.end() || of(&instruction).kind != Shape::varying) continue;
-    const Cause& cause = found->second;
-    result.push_back(describe(instruction) + " varies because " +
-                     (cause.operand ? "of " + describe(*cause.operand) : cause.reason));
+    if (found == because_.end() || found->second.operand) continue;
+    if (of(&instruction).kind == Shape::varying)
+      result.push_back({&instruction, found->second.reason});
   }
   return result;
 }

@@ -98,8 +98,14 @@ class Shapes {
   // its leaves alone: true also for lanes that are off.
   bool is_small(const llvm::Value* value) const;
 
-  // In order of the function: "… varies because …".
-  std::vector<std::string> reasons() const;
+  // Where a varying value begins to vary: the instruction, and why. Null: not known.
+  struct Origin {
+    const llvm::Instruction* instruction = nullptr;
+    const char* reason = nullptr;
+  };
+  Origin origin_of(const llvm::Value* value) const;
+  // All places where values begin to vary, in order of the function.
+  std::vector<Origin> origins() const;
 
  private:
   Shape evaluate(const llvm::Instruction& instruction);
@@ -141,7 +147,11 @@ class Shapes {
   bool needs_aligned_grid_ = false;
 };
 
-// A short description of a value for people: its source line where known, else its IR.
+// A short description of a value for people: its name, else its IR.
 std::string describe(const llvm::Value& value);
+// The line of the user's source that an instruction comes from; 0: not known.
+unsigned line_of(const llvm::Instruction& instruction);
+// What to call it beside that line.
+std::string noun_of(const llvm::Instruction& instruction);
 
 }  // namespace holdfast::jit

@@ -82,7 +82,10 @@ llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& re
   cut_at_barriers(group);
   result.frame_bytes = static_cast<uint32_t>(group.frame_bytes);
   if (result.wants_remarks) {
-    for (std::string& reason : converged.reasons()) result.remarks.push_back(std::move(reason));
+    for (const Shapes::Origin& origin : converged.origins()) {
+      result.remarks.push_back({line_of(*origin.instruction),
+                                noun_of(*origin.instruction) + " varies: " + origin.reason});
+    }
   }
   return group.function;
 }

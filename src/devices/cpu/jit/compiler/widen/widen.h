@@ -29,14 +29,20 @@ class Function;
 
 namespace holdfast::jit {
 
+// What a kernel's author tunes with: which values vary, where lanes part, which accesses are
+// gathers, and why.
+struct Remark {
+  unsigned line = 0;  // of the source; 0: not known
+  std::string text;
+  unsigned cause_line = 0;
+};
+
 struct WidenResult {
   llvm::Function* group = nullptr;
   uint32_t frame_bytes = 0;        // per simdgroup, a multiple of 128
   uint32_t threadgroup_bytes = 0;  // of threadgroup variables
   std::string declined;            // why not, in one line; then `group` is null
-  // What a kernel's author tunes with: which values vary and why, which accesses are gathers and
-  // why. With source lines where the IR has them.
-  std::vector<std::string> remarks;
+  std::vector<Remark> remarks;
   bool wants_remarks = false;
 };
 
