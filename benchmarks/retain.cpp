@@ -5,6 +5,7 @@
 // memory, so the arms would not do the same work.
 #include <holdfast/holdfast.h>
 
+#include "base/fault.h"
 #include "benchmarks/bench.h"
 #include "benchmarks/decode.h"
 #include "exec/runtime.h"
