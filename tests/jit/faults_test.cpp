@@ -160,8 +160,7 @@ TEST_CASE("watchdog: stops endless kernels of every form, on both lowerings") {
       "if (i == 77) { again: y[i] += 1; goto again; }",
       "float v = x[i]; do { v = v * 0.5 + 1; } while (v > -1); y[i] = v;",
       "for (uint a = 0; a != 1; a = 2) for (uint b = 0; b < 5; b = b) y[i] = b;",
-      "device atomic_uint* lock = (device atomic_uint*)y; while (atomic_load_explicit(lock, "
-      "memory_order_relaxed) != 12345) {}",
+      "while (atomic_load_explicit((device atomic_uint*)y, memory_order_relaxed) != 12345) {}",
   };
   for (const char* body : bodies) {
     CAPTURE(std::string(body));
