@@ -32,6 +32,7 @@ constexpr Suite all_suites[] = {
     {"matmul", "a 2048 x 2048 product against OpenBLAS", run_matmul},
     {"ops", "ops beside the machine's limits, and a frozen list beside MLX, JAX and NumPy",
      run_ops},
+    {"compile", "compiled functions beside MLX and JAX, and what a call of one costs", run_compile},
     {"kernels", "kernels in the Metal Shading Language against SIMD by hand and PoCL", run_kernels},
     {"kernel-latency", "what a kernel costs before it runs: compiling, disk cache, dispatch",
      run_kernel_latency},

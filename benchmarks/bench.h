@@ -120,6 +120,19 @@ inline double quantile(std::vector<double> values, double fraction) {
 }
 inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
+// A geometric mean of ratios.
+struct GeometricMean {
+  double logarithms = 0;
+  int count = 0;
+
+  void add(double ratio) {
+    logarithms += std::log(ratio);
+    ++count;
+  }
+  double mean() const { return count ? std::exp(logarithms / count) : none; }
+  std::string note() const { return std::to_string(count) + " rows"; }
+};
+
 struct Interval {
   double low, high;
   double width() const { return high - low; }
@@ -203,6 +216,7 @@ void run_reduce(Report&, const Options&);
 void run_retain(Report&, const Options&);
 void run_matmul(Report&, const Options&);
 void run_ops(Report&, const Options&);
+void run_compile(Report&, const Options&);
 void run_kernels(Report&, const Options&);
 void run_kernel_latency(Report&, const Options&);
 

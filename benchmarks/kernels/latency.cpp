@@ -1,19 +1,13 @@
-#include "benchmarks/kernels/latency.h"
-
 #include <holdfast/fast.h>
 #include <holdfast/holdfast.h>
 #include <holdfast/kernel_cache.h>
 
-#include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <sstream>
-#include <stdexcept>
 
 #include "benchmarks/bench.h"
+#include "benchmarks/probe.h"
 
 namespace holdfast::bench {
 namespace {
@@ -73,6 +67,8 @@ bool compiler_is_loaded() {
   return false;
 }
 
+}  // namespace
+
 void probe_kernels(const std::string& nonce) {
   array x = ones({64});
   eval(x);
@@ -100,56 +96,9 @@ void probe_kernels(const std::string& nonce) {
             << compiler_is_loaded() << "\n";
 }
 
-// A folder for the disk cache of the probes.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "holdfast-bench-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      throw std::runtime_error("[bench kernels] no temporary folder: " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::map<std::string, double> probe(const std::string& what, const std::string& folder) {
-  std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  std::string command = "HOLDFAST_CACHE_DIR='" + folder + "' '" + program + "' bench --probe " +
-                        what + " n" + std::filesystem::path(folder).filename().string();
-  std::map<std::string, double> values;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) throw std::runtime_error("[bench kernels] cannot run " + command);
-  std::array<char, 256> line;
-  while (std::fgets(line.data(), line.size(), pipe)) {
-    std::istringstream words(line.data());
-    std::string name;
-    double value;
-    if (words >> name >> value) values[name] = value;
-  }
-  if (pclose(pipe) != 0) throw std::runtime_error("[bench kernels] failed: " + command);
-  return values;
-}
-
-}  // namespace
-
-int run_probe(const std::vector<std::string>& arguments) {
-  if (arguments.size() == 2 && arguments[0] == "kernels") {
-    probe_kernels(arguments[1]);
-  } else {
-    array sum = ones({16}) + ones({16});
-    eval(sum);
-    std::cout << "compiler_loaded " << compiler_is_loaded() << "\n";
-  }
-  return 0;
+void probe_start(const std::string&) {
+  eval(ones({16}) + ones({16}));
+  std::cout << "compiler_loaded " << compiler_is_loaded() << "\n";
 }
 
 void run_kernel_latency(Report& report, const Options& options) {

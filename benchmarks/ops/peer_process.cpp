@@ -10,12 +10,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "benchmarks/bench.h"
+
 extern char** environ;
 
 namespace holdfast::bench {
 
-PeerProcess::PeerProcess() {
-  auto script = std::filesystem::path(HOLDFAST_BENCHMARKS) / "ops" / "peers.py";
+PeerProcess::PeerProcess(const char* name) {
+  auto script = std::filesystem::path(HOLDFAST_BENCHMARKS) / name;
   if (!std::filesystem::exists(script)) return;
   int requests[2], answers[2];
   if (pipe2(requests, O_CLOEXEC) != 0) return;
@@ -77,6 +79,20 @@ std::map<std::string, std::vector<double>> PeerProcess::run(double seconds) {
   auto answer = nlohmann::json::parse(ask(request.dump()), nullptr, false);
   if (!answer.is_object()) return {};
   return answer.get<std::map<std::string, std::vector<double>>>();
+}
+
+Rounds PeerProcess::run_beside(double seconds, const std::function<void()>& work) {
+  work();
+  Rounds rounds;
+  for (int round = 0; round < 3; ++round) {
+    auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    do rounds.own.push_back(seconds_of(work));
+    while (Clock::now() < end);
+    for (auto& [name, times] : run(seconds)) {
+      rounds.others[name].insert(rounds.others[name].end(), times.begin(), times.end());
+    }
+  }
+  return rounds;
 }
 
 }  // namespace holdfast::bench

@@ -1,9 +1,11 @@
-// The Python process that times the rows of `holdfast bench ops` in other frameworks (peers.py).
+// A Python process that times rows of a suite in other frameworks (ops/peers.py says how they
+// talk).
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,10 +13,16 @@
 
 namespace holdfast::bench {
 
+// Seconds of single calls, ours and by framework.
+struct Rounds {
+  std::vector<double> own;
+  std::map<std::string, std::vector<double>> others;
+};
+
 class PeerProcess {
  public:
-  // Starts peers.py of this source tree with python3; no peers when that fails.
-  PeerProcess();
+  // Starts the script, of this source tree's `benchmarks`, with python3; no peers when that fails.
+  explicit PeerProcess(const char* script);
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
@@ -27,6 +35,9 @@ class PeerProcess {
                                              const std::map<std::string, std::string>& expressions);
   // The seconds of each call, after about `seconds` in each framework.
   std::map<std::string, std::vector<double>> run(double seconds);
+  // Times `work` and the frameworks in turn, after one warm-up call: a busy moment of the machine
+  // hits one round of one framework.
+  Rounds run_beside(double seconds, const std::function<void()>& work);
 
  private:
   // One line there, one line back; empty when the process has ended.

@@ -64,11 +64,10 @@ void add_input(const std::string& kind, const Shape& shape, int bound, const arr
 
 std::span<const OpRow> op_rows() { return all_rows; }
 
-std::vector<array> make_inputs(const OpRow& row) {
+std::vector<array> make_inputs(const std::string& text) {
   static const std::regex input(R"((\w+)\(([\d,]*)\)(?:<(\d+))?)");
   static const std::regex number(R"(\d+)");
   std::vector<array> inputs;
-  std::string text = row.inputs;
   for (std::sregex_iterator at(text.begin(), text.end(), input), end; at != end; ++at) {
     Shape shape;
     std::string dims = (*at)[2];

@@ -27,6 +27,6 @@ struct OpRow {
 std::span<const OpRow> op_rows();
 
 // The arrays that a row's column `inputs` names, evaluated.
-std::vector<array> make_inputs(const OpRow& row);
+std::vector<array> make_inputs(const std::string& text);
 
 }  // namespace holdfast::bench

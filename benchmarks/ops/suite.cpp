@@ -13,18 +13,6 @@ namespace {
 // Rows whose time is mostly Python's or the clock's are shown, not judged.
 constexpr double shortest_judged = 20e-6;
 
-struct Means {
-  double logarithms = 0;
-  int count = 0;
-
-  void add(double ratio) {
-    logarithms += std::log(ratio);
-    ++count;
-  }
-  double mean() const { return count ? std::exp(logarithms / count) : none; }
-  std::string note() const { return std::to_string(count) + " rows"; }
-};
-
 class Comparison {
  public:
   Comparison(Report& report, const Options& options) : report_(report), options_(options) {
@@ -35,25 +23,13 @@ class Comparison {
   }
 
   void measure(const OpRow& row) {
-    std::vector<array> inputs = make_inputs(row);
+    std::vector<array> inputs = make_inputs(row.inputs);
     for (const auto& [name, reason] : peers_.prepare(row.inputs, row.expressions())) {
       report_.say(std::string(row.name) + " in " + name + ": " + reason);
     }
-    // Rounds in turn: a busy moment of the machine hits one round of one framework. Each has one
-    // warm-up call, and is judged by its best.
-    auto work = [&] { eval(row.run(inputs)); };
-    work();
-    double budget = options_.quick ? 0.03 : 0.2;
-    std::vector<double> own;
-    std::map<std::string, std::vector<double>> others;
-    for (int round = 0; round < 3; ++round) {
-      auto end = Clock::now() + std::chrono::duration<double>(budget);
-      do own.push_back(seconds_of(work));
-      while (Clock::now() < end);
-      for (auto& [name, seconds] : peers_.run(budget)) {
-        others[name].insert(others[name].end(), seconds.begin(), seconds.end());
-      }
-    }
+    // Each is judged by its best.
+    auto [own, others] =
+        peers_.run_beside(options_.quick ? 0.03 : 0.2, [&] { eval(row.run(inputs)); });
     for (const char* name : {"mlx", "jax", "numpy"}) {
       if (others.count(name)) compare(row, own, name, others[name]);
     }
@@ -61,7 +37,7 @@ class Comparison {
   }
 
   void summarise() {
-    auto add = [&](const char* name, const Means& means, std::optional<Bar> bar,
+    auto add = [&](const char* name, const GeometricMean& means, std::optional<Bar> bar,
                    const std::string& peer) {
       if (means.count == 0) return;
       report_.add({.name = name,
@@ -123,9 +99,9 @@ class Comparison {
 
   Report& report_;
   const Options& options_;
-  PeerProcess peers_;
+  PeerProcess peers_{"ops/peers.py"};
   std::map<std::string, std::string> labels_;
-  Means plain_mlx_, all_mlx_, all_jax_, all_numpy_;
+  GeometricMean plain_mlx_, all_mlx_, all_jax_, all_numpy_;
   double lowest_ = std::numeric_limits<double>::infinity();
   std::string lowest_name_;
 };

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "benchmarks/bench.h"
-#include "benchmarks/kernels/latency.h"
 #include "benchmarks/machine_info.h"
+#include "benchmarks/probe.h"
 #include "tools/holdfast/commands.h"
 
 namespace holdfast::tool {
@@ -30,7 +30,7 @@ void print_machine() {
 }  // namespace
 
 int run_bench(Arguments arguments) {
-  // One half of `kernel-latency`: see latency.h.
+  // One half of `kernel-latency` and `compile`: see probe.h.
   if (!arguments.empty() && arguments[0] == "--probe") {
     return bench::run_probe({arguments.begin() + 1, arguments.end()});
   }
