@@ -1,7 +1,7 @@
 // min, max, clamp and their kind for every scalar and vec; select, mix, step.
 //
 // Two scalars of different types meet in their common type. For floats min and max are fmin and
-// fmax: they ignore NaN, and of two equal values give the first, whatever the sign of a zero.
+// fmax: they ignore NaN. Which of two zeros they give depends on the machine.
 #pragma once
 
 #include <holdfast/map.h>
@@ -10,22 +10,18 @@ namespace __hf {
 
 template <class T>
 HF_INLINE T smaller(T a, T b) {
-  if constexpr (is_float<T>) {
-    T result = b < a ? b : a;
-    return a != a ? b : result;
-  } else {
+  if constexpr (is_float<T>)
+    return static_cast<T>(__builtin_fminf(static_cast<float>(a), static_cast<float>(b)));
+  else
     return b < a ? b : a;
-  }
 }
 
 template <class T>
 HF_INLINE T larger(T a, T b) {
-  if constexpr (is_float<T>) {
-    T result = a < b ? b : a;
-    return a != a ? b : result;
-  } else {
+  if constexpr (is_float<T>)
+    return static_cast<T>(__builtin_fmaxf(static_cast<float>(a), static_cast<float>(b)));
+  else
     return a < b ? b : a;
-  }
 }
 
 }  // namespace __hf

@@ -217,6 +217,10 @@ class Expander {
         return has_rounding ? nullptr : to_even(operand(0));
       case llvm::Intrinsic::round:
         return away_from_zero(operand(0));
+      case llvm::Intrinsic::minnum:
+      case llvm::Intrinsic::maxnum:
+        if (set_ == InstructionSet::avx512 && type->getScalarType()->isFloatTy()) return nullptr;
+        return extreme(call->getIntrinsicID(), operand(0), operand(1));
       default:
         return nullptr;
     }
@@ -330,6 +334,11 @@ class Expander {
     Value* moved = b_.CreateFAdd(whole, copy_sign(llvm::ConstantFP::get(x->getType(), 1.0), x));
     Value* far = b_.CreateFCmpOGE(rest, llvm::ConstantFP::get(x->getType(), 0.5));
     return b_.CreateSelect(far, moved, whole);
+  }
+
+  Value* extreme(llvm::Intrinsic::ID id, Value* a, Value* c) {
+    Value* wins = id == llvm::Intrinsic::minnum ? b_.CreateFCmpOLT(c, a) : b_.CreateFCmpOGT(c, a);
+    return b_.CreateSelect(b_.CreateFCmpUNO(a, a), c, b_.CreateSelect(wins, c, a));
   }
 
   llvm::Function& function_;

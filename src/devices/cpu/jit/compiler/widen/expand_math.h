@@ -17,6 +17,9 @@ namespace holdfast::jit {
 //     arithmetic (to nearest, ties to even);
 //   - fma without hardware is exact in double arithmetic;
 //   - round, and without SSE4.1 floor, ceil, trunc, rint and their kind, are arithmetic;
+//   - minimum and maximum of floats are comparisons, but for AVX-512, where form_float_minimum
+//   gives
+//     them an instruction at the end: which zero wins must not depend on what the optimiser finds;
 //   - fast-math flags are gone: they would let the lowerings differ.
 void expand_math(llvm::Function& function, InstructionSet set);
 

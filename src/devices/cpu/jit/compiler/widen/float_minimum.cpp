@@ -1,7 +1,10 @@
 #include "devices/cpu/jit/compiler/widen/float_minimum.h"
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
 namespace holdfast::jit {
@@ -80,9 +83,61 @@ void join_choice(llvm::Instruction& choice) {
   llvm::cast<llvm::Instruction>(other)->eraseFromParent();
 }
 
+// A part of the vector, from lane `first` on; lanes beyond its end are poison.
+Value* part_of(llvm::IRBuilder<>& b, Value* vector, int first, int lanes) {
+  int count =
+      static_cast<int>(llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+  llvm::SmallVector<int, 16> from;
+  for (int i = first; i < first + lanes; ++i) from.push_back(i < count ? i : llvm::PoisonMaskElem);
+  return b.CreateShuffleVector(vector, from);
+}
+
+// vrangeps, vrangess.
+void to_instruction(llvm::IntrinsicInst& call) {
+  constexpr int minimum = 4, maximum = 5, no_rounding = 4;
+  llvm::IRBuilder<> b(&call);
+  Value* kind = b.getInt32(call.getIntrinsicID() == llvm::Intrinsic::minnum ? minimum : maximum);
+  Value *one = call.getArgOperand(0), *other = call.getArgOperand(1);
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(call.getType());
+  if (!vector) {
+    auto* four = llvm::FixedVectorType::get(call.getType(), 4);
+    Value* none = llvm::PoisonValue::get(four);
+    Value* result = b.CreateIntrinsic(four, llvm::Intrinsic::x86_avx512_mask_range_ss,
+                                      {b.CreateInsertElement(none, one, uint64_t{0}),
+                                       b.CreateInsertElement(none, other, uint64_t{0}), none,
+                                       b.getInt8(1), kind, b.getInt32(no_rounding)});
+    call.replaceAllUsesWith(b.CreateExtractElement(result, uint64_t{0}));
+  } else {
+    int count = static_cast<int>(vector->getNumElements());
+    int lanes = count <= 4 ? 4 : count <= 8 ? 8 : 16;
+    auto* type = llvm::FixedVectorType::get(vector->getElementType(), static_cast<unsigned>(lanes));
+    Value* whole = nullptr;
+    for (int first = 0; first < count; first += lanes) {
+      llvm::SmallVector<Value*, 6> arguments{
+          part_of(b, one, first, lanes), part_of(b, other, first, lanes), kind,
+          llvm::PoisonValue::get(type),
+          b.getIntN(lanes == 16 ? 16 : 8, lanes == 16 ? 0xffff : 0xff)};
+      llvm::Intrinsic::ID id = lanes == 4   ? llvm::Intrinsic::x86_avx512_mask_range_ps_128
+                               : lanes == 8 ? llvm::Intrinsic::x86_avx512_mask_range_ps_256
+                                            : llvm::Intrinsic::x86_avx512_mask_range_ps_512;
+      if (lanes == 16) arguments.push_back(b.getInt32(no_rounding));
+      Value* part = b.CreateIntrinsic(type, id, arguments);
+      whole = whole ? llvm::concatenateVectors(b, {whole, part}) : part;
+    }
+    call.replaceAllUsesWith(part_of(b, whole, 0, count));
+  }
+  call.eraseFromParent();
+}
+
 }  // namespace
 
 void form_float_minimum(llvm::Function& function) {
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+    auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    if (call && (call->getIntrinsicID() == llvm::Intrinsic::minnum ||
+                 call->getIntrinsicID() == llvm::Intrinsic::maxnum))
+      to_instruction(*call);
+  }
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
     if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction)) split_choice(*select);
   }
