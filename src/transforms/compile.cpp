@@ -21,6 +21,7 @@ namespace {
 using Arrays = std::vector<array>;
 using Function = std::function<Arrays(const Arrays&)>;
 using detail::Program;
+using detail::ProgramOptions;
 
 std::atomic<CompileMode>& mode() {
   static std::atomic<CompileMode> current{CompileMode::enabled};
@@ -31,16 +32,15 @@ std::atomic<CompileMode>& mode() {
 struct Signature {
   std::vector<std::pair<Shape, Dtype>> inputs;
   Stream stream;
-  bool is_simplified;
+  ProgramOptions options;
 
-  bool fits(const Arrays& arguments, const Stream& current, bool simplify) const {
-    if (arguments.size() != inputs.size() || stream != current || simplify != is_simplified) {
-      return false;
-    }
+  bool fits(const Arrays& arguments, const Stream& current, const ProgramOptions& wanted) const {
+    if (arguments.size() != inputs.size() || stream != current || options != wanted) return false;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (arguments[i].dtype() != inputs[i].second || arguments[i].shape() != inputs[i].first) {
-        return false;
-      }
+      const auto& [shape, dtype] = inputs[i];
+      const array& argument = arguments[i];
+      if (argument.dtype() != dtype || argument.ndim() != shape.size()) return false;
+      if (!options.shapeless && argument.shape() != shape) return false;
     }
     return true;
   }
@@ -50,10 +50,10 @@ struct Signature {
 class Traces {
  public:
   std::shared_ptr<const Program> find(const Arrays& arguments, const Stream& stream,
-                                      bool simplify) {
+                                      const ProgramOptions& options) {
     std::lock_guard guard(mutex_);
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-      if (!entry->first.fits(arguments, stream, simplify)) continue;
+      if (!entry->first.fits(arguments, stream, options)) continue;
       entries_.splice(entries_.begin(), entries_, entry);
       return entries_.front().second;
     }
@@ -72,25 +72,26 @@ class Traces {
 };
 
 // Two threads that see a new signature at once both trace: `fun` is not called under a lock.
-std::shared_ptr<const Program> trace(const Function& fun, const Arrays& arguments, bool simplify) {
+std::shared_ptr<const Program> trace(const Function& fun, const Arrays& arguments,
+                                     const ProgramOptions& options) {
   detail::InTracing tracing;
   Arrays tracers;
   for (const array& argument : arguments) {
     tracers.push_back(detail::placeholder(argument.shape(), argument.dtype()));
   }
-  return std::make_shared<Program>(tracers, fun(tracers), simplify);
+  return std::make_shared<Program>(tracers, fun(tracers), options);
 }
 
-Function compiled(Function fun, std::shared_ptr<Traces> traces) {
-  return [fun = std::move(fun), traces = std::move(traces)](const Arrays& arguments) {
+Function compiled(Function fun, std::shared_ptr<Traces> traces, bool shapeless) {
+  return [fun = std::move(fun), traces = std::move(traces), shapeless](const Arrays& arguments) {
     CompileMode now = mode().load(std::memory_order_relaxed);
     if (now == CompileMode::disabled || detail::in_tracing()) return fun(arguments);
-    bool simplify = now != CompileMode::no_simplify;
+    ProgramOptions options{now != CompileMode::no_simplify, now != CompileMode::no_fuse, shapeless};
     Stream stream = default_stream(default_device());
-    std::shared_ptr<const Program> program = traces->find(arguments, stream, simplify);
+    std::shared_ptr<const Program> program = traces->find(arguments, stream, options);
     if (!program) {
-      program = trace(fun, arguments, simplify);
-      Signature signature{{}, stream, simplify};
+      program = trace(fun, arguments, options);
+      Signature signature{{}, stream, options};
       for (const array& argument : arguments) {
         signature.inputs.emplace_back(argument.shape(), argument.dtype());
       }
@@ -109,19 +110,19 @@ void check_function(const F& fun) {
 
 }  // namespace
 
-Function compile(Function fun, bool) {
+Function compile(Function fun, bool shapeless) {
   check_function(fun);
-  return compiled(std::move(fun), std::make_shared<Traces>());
+  return compiled(std::move(fun), std::make_shared<Traces>(), shapeless);
 }
 
-Function compile(Arrays (*fun)(const Arrays&), bool) {
+Function compile(Arrays (*fun)(const Arrays&), bool shapeless) {
   check_function(fun);
   static sync::Mutex mutex;
   static auto* known = new std::map<Arrays (*)(const Arrays&), std::shared_ptr<Traces>>;
   std::lock_guard guard(mutex);
   std::shared_ptr<Traces>& traces = (*known)[fun];
   if (!traces) traces = std::make_shared<Traces>();
-  return compiled(fun, traces);
+  return compiled(fun, traces, shapeless);
 }
 
 void disable_compile() { set_compile_mode(CompileMode::disabled); }

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <unordered_map>
 
 #include "ops/views.h"
+#include "transforms/fuse.h"
 #include "transforms/tape.h"
 
 namespace holdfast::detail {
@@ -27,62 +30,73 @@ bool is_same_scalar(const array& a, const array& b) {
 }  // namespace
 
 Program::Program(const std::vector<array>& inputs, const std::vector<array>& outputs,
-                 bool simplify) {
+                 ProgramOptions options)
+    : options_(options), input_count_(inputs.size()) {
+  trace(inputs, outputs);
+  if (options_.shapeless) check_shapeless();
+  if (options_.fuse) calls_ = fused(std::move(calls_), outputs_, values_);
+  number_in_order();
+}
+
+void Program::trace(const std::vector<array>& inputs, const std::vector<array>& outputs) {
   Tape tape(inputs, outputs, Tape::Follow::all);
   std::unordered_map<std::uintptr_t, int> numbers;  // of values that are known
-  for (const array& input : inputs) {
-    numbers.emplace(input.id(), static_cast<int>(numbers.size()));
-  }
+  auto add_value = [&](const array& a, bool is_constant) {
+    numbers.emplace(a.id(), static_cast<int>(values_.size()));
+    values_.push_back({a.shape(), a.dtype(), is_constant});
+  };
+  for (const array& input : inputs) add_value(input, false);
   // Constants first, so that their numbers do not depend on the calls.
-  int input_count = static_cast<int>(inputs.size());
   auto add_constant = [&](const array& a) {
     if (tape.depends(a) || numbers.contains(a.id())) return;
-    size_t place = constants_.size();
-    if (simplify) {
+    if (options_.simplify) {
       auto same = std::find_if(constants_.begin(), constants_.end(),
                                [&](const array& c) { return is_same_scalar(a, c); });
-      place = static_cast<size_t>(same - constants_.begin());
+      if (same != constants_.end()) {
+        numbers.emplace(a.id(), numbers.at(same->id()));
+        return;
+      }
     }
-    if (place == constants_.size()) constants_.push_back(a);
-    numbers.emplace(a.id(), input_count + static_cast<int>(place));
+    constants_.push_back(a);
+    add_value(a, true);
   };
   for (const array& node : tape.calls()) {
     for (const array& input : node.inputs()) add_constant(input);
   }
   for (const array& output : outputs) add_constant(output);
 
-  value_count_ = input_count + static_cast<int>(constants_.size());
   std::vector<array> alive;  // so that no other node gets the address of a sibling made anew
   // Calls by the number of their first input: those that compute the same have it in common.
   std::unordered_map<int, std::vector<size_t>> by_input;
   for (const array& node : tape.calls()) {
     std::vector<array> results = node.outputs();
     alive.insert(alive.end(), results.begin(), results.end());
-    if (simplify && hands_on(node.primitive())) {
+    if (options_.simplify && hands_on(node.primitive())) {
       numbers.emplace(node.id(), numbers.at(node.inputs()[0].id()));
       continue;
     }
-    Call call{node.primitive_ptr(), {}, {}, {}, value_count_};
+    Call call{node.primitive_ptr(), {}, {}, {}, {}};
     for (const array& input : node.inputs()) call.inputs.push_back(numbers.at(input.id()));
     for (const array& result : results) {
       call.shapes.push_back(result.shape());
       call.dtypes.push_back(result.dtype());
     }
-    if (simplify) {
+    if (options_.simplify) {
       std::vector<size_t>& candidates = by_input[call.inputs[0]];
       auto same = std::find_if(candidates.begin(), candidates.end(),
                                [&](size_t i) { return is_same(calls_[i], call); });
-      if (same == candidates.end()) {
-        candidates.push_back(calls_.size());
-      } else {
-        call.first_output = calls_[*same].first_output;
+      if (same != candidates.end()) {
+        for (size_t k = 0; k < results.size(); ++k) {
+          numbers.emplace(results[k].id(), calls_[*same].outputs[k]);
+        }
+        continue;
       }
+      candidates.push_back(calls_.size());
     }
-    for (size_t k = 0; k < results.size(); ++k) {
-      numbers.emplace(results[k].id(), call.first_output + static_cast<int>(k));
+    for (const array& result : results) {
+      call.outputs.push_back(static_cast<int>(values_.size()));
+      add_value(result, false);
     }
-    if (call.first_output < value_count_) continue;
-    value_count_ += static_cast<int>(results.size());
     calls_.push_back(std::move(call));
   }
   for (const array& output : outputs) outputs_.push_back(numbers.at(output.id()));
@@ -93,25 +107,67 @@ bool Program::is_same(const Call& a, const Call& b) const {
          a.primitive->stream() == b.primitive->stream() && a.primitive->is_equivalent(*b.primitive);
 }
 
+// A primitive whose shapes do not follow from its inputs alone was given numbers that the function
+// read from the shapes of the trace, and would be wrong for others.
+void Program::check_shapeless() const {
+  for (const Call& call : calls_) {
+    std::vector<array> inputs;
+    for (int input : call.inputs) {
+      const ValueInfo& value = values_[static_cast<size_t>(input)];
+      inputs.emplace_back(value.shape, value.dtype, nullptr, std::vector<array>{});
+    }
+    bool follows = false;
+    try {
+      follows = call.primitive->output_shapes(inputs) == call.shapes;
+    } catch (const std::invalid_argument&) {
+    }
+    if (!follows) {
+      throw std::invalid_argument(
+          std::string("[compile] a function with ") + call.primitive->name() +
+          " cannot be compiled for any shape: the shape of its result does not follow from its "
+          "inputs; compile it without `shapeless`");
+    }
+  }
+}
+
+// Calls were reordered and made one: the numbers of their results are given anew.
+void Program::number_in_order() {
+  std::vector<int> numbers(values_.size(), -1);
+  int next = 0;
+  for (; next < static_cast<int>(input_count_ + constants_.size()); ++next) {
+    numbers[static_cast<size_t>(next)] = next;
+  }
+  for (Call& call : calls_) {
+    for (int& input : call.inputs) input = numbers[static_cast<size_t>(input)];
+    for (int& output : call.outputs) output = numbers[static_cast<size_t>(output)] = next++;
+  }
+  for (int& output : outputs_) output = numbers[static_cast<size_t>(output)];
+  values_.clear();
+  values_.shrink_to_fit();
+}
+
 std::vector<array> Program::build(const std::vector<array>& inputs) const {
   std::vector<array> values;
-  values.reserve(static_cast<size_t>(value_count_));
+  values.reserve(input_count_ + constants_.size() + 2 * calls_.size());
   values.insert(values.end(), inputs.begin(), inputs.end());
   values.insert(values.end(), constants_.begin(), constants_.end());
   for (const Call& call : calls_) {
     std::vector<array> arguments;
     arguments.reserve(call.inputs.size());
     for (int input : call.inputs) arguments.push_back(values[static_cast<size_t>(input)]);
-    if (call.shapes.size() == 1) {
-      values.emplace_back(call.shapes[0], call.dtypes[0], call.primitive, std::move(arguments));
+    std::vector<Shape> inferred;
+    if (options_.shapeless) inferred = call.primitive->output_shapes(arguments);
+    const std::vector<Shape>& shapes = options_.shapeless ? inferred : call.shapes;
+    if (shapes.size() == 1) {
+      values.emplace_back(shapes[0], call.dtypes[0], call.primitive, std::move(arguments));
     } else {
-      for (array& output :
-           array::make_arrays(call.shapes, call.dtypes, call.primitive, arguments)) {
+      for (array& output : array::make_arrays(shapes, call.dtypes, call.primitive, arguments)) {
         values.push_back(std::move(output));
       }
     }
   }
   std::vector<array> outputs;
+  outputs.reserve(outputs_.size());
   for (int output : outputs_) outputs.push_back(values[static_cast<size_t>(output)]);
   return outputs;
 }

@@ -1,40 +1,47 @@
 // A trace as a list of calls that can be built again with other inputs.
 #pragma once
 
-#include <memory>
 #include <vector>
 
-#include <holdfast/array.h>
-#include <holdfast/primitive.h>
+#include "transforms/call.h"
 
 namespace holdfast::detail {
 
+struct ProgramOptions {
+  // Calls that compute the same are made one, and those that only hand a value on are left out.
+  bool simplify = true;
+  // Element-wise calls are made one node (fuse.h).
+  bool fuse = true;
+  // Inputs may have other shapes than in the trace, of as many dimensions: the shapes of all values
+  // follow from them. Every primitive must be able to say how (Primitive::output_shapes).
+  bool shapeless = false;
+
+  bool operator==(const ProgramOptions&) const = default;
+};
+
 class Program {
  public:
-  // `outputs` were computed from `inputs`, which are placeholders. With `simplify`, calls that
-  // compute the same are made one, and those that only hand a value on are left out.
-  Program(const std::vector<array>& inputs, const std::vector<array>& outputs, bool simplify);
+  // `outputs` were computed from `inputs`, which are placeholders.
+  Program(const std::vector<array>& inputs, const std::vector<array>& outputs,
+          ProgramOptions options);
 
   // Nodes for what the outputs are, given these inputs. Any thread may do so at any time.
   std::vector<array> build(const std::vector<array>& inputs) const;
-  size_t size() const { return calls_.size(); }
+  const std::vector<Call>& calls() const { return calls_; }
 
  private:
-  // Values are numbered: the inputs, the constants, then the outputs of each call.
-  struct Call {
-    std::shared_ptr<Primitive> primitive;
-    std::vector<int> inputs;
-    std::vector<Shape> shapes;
-    std::vector<Dtype> dtypes;
-    int first_output;
-  };
-
+  void trace(const std::vector<array>& inputs, const std::vector<array>& outputs);
   bool is_same(const Call& a, const Call& b) const;
+  void check_shapeless() const;
+  void number_in_order();
 
+  ProgramOptions options_;
+  size_t input_count_;
   std::vector<array> constants_;
+  // Values are numbered: the inputs, the constants, then the outputs of each call in turn.
   std::vector<Call> calls_;
   std::vector<int> outputs_;
-  int value_count_;
+  std::vector<ValueInfo> values_;  // while the program is made
 };
 
 }  // namespace holdfast::detail

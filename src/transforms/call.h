@@ -1,0 +1,26 @@
+// A call of a primitive in a trace whose values are numbered.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <holdfast/array.h>
+#include <holdfast/primitive.h>
+
+namespace holdfast::detail {
+
+struct Call {
+  std::shared_ptr<Primitive> primitive;
+  std::vector<int> inputs, outputs;  // numbers of values
+  std::vector<Shape> shapes;         // of the outputs
+  std::vector<Dtype> dtypes;
+};
+
+// What is known of a numbered value.
+struct ValueInfo {
+  Shape shape;
+  Dtype dtype;
+  bool is_constant = false;
+};
+
+}  // namespace holdfast::detail

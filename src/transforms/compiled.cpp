@@ -1,0 +1,104 @@
+#include "transforms/compiled.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <holdfast/utils.h>
+
+#include "kernels/cpu/fused.h"
+
+namespace holdfast::detail {
+
+Compiled::Compiled(std::span<const Call* const> calls, std::span<const int> inputs,
+                   std::span<const int> outputs, std::span<const ValueInfo> values)
+    : Op(calls.back()->primitive->stream()) {
+  std::unordered_map<int, uint16_t> places;
+  for (int input : inputs) places.emplace(input, static_cast<uint16_t>(places.size()));
+  for (const Call* call : calls) {
+    FusedStep step{call->primitive->traits().elementwise,
+                   static_cast<uint8_t>(call->inputs.size()),
+                   {},
+                   call->dtypes[0],
+                   values[static_cast<size_t>(call->inputs.back())].dtype,
+                   nullptr};
+    for (size_t i = 0; i < call->inputs.size(); ++i) step.values[i] = places.at(call->inputs[i]);
+    places.emplace(call->outputs[0], static_cast<uint16_t>(FusedStep::result + steps_.size()));
+    steps_.push_back(step);
+  }
+  for (int output : outputs) outputs_.push_back(places.at(output) - FusedStep::result);
+}
+
+void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
+                      std::vector<array>& outputs) {
+  const Shape& shape = outputs.back().shape();
+  bool one_shape = std::all_of(outputs.begin(), outputs.end(),
+                               [&](const array& output) { return output.shape() == shape; });
+  if (!one_shape) {
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      encode_separately(encoder, inputs, outputs[k], outputs_[k]);
+    }
+    return;
+  }
+  SmallVector<FusedStep, 16> steps(steps_.begin(), steps_.end());
+  for (size_t k = 0; k < outputs.size(); ++k) steps[outputs_[k]].output = &outputs[k];
+  uint32_t donatable = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_donatable()) donatable |= 1u << i;
+  }
+  cpu::encode_fused(encoder,
+                    {&shape, inputs, donatable, std::span(steps.data(), steps.size()), name()});
+}
+
+// Without fixed shapes what had one shape in the trace may have several now, each of which the next
+// one broadcasts: an output is then computed over its own shape, by the steps that it needs.
+void Compiled::encode_separately(Encoder& encoder, const std::vector<array>& inputs, array& output,
+                                 size_t step) const {
+  std::vector<uint16_t> place(steps_.size(), 0);
+  std::vector<bool> needed(steps_.size(), false);
+  needed[step] = true;
+  for (size_t k = step + 1; k-- > 0;) {
+    for (int i = 0; needed[k] && i < steps_[k].arity; ++i) {
+      uint16_t value = steps_[k].values[i];
+      if (value >= FusedStep::result) needed[value - FusedStep::result] = true;
+    }
+  }
+  std::vector<FusedStep> steps;
+  std::vector<array> used;
+  std::vector<int> input_place(inputs.size(), -1);
+  for (size_t k = 0; k <= step; ++k) {
+    if (!needed[k]) continue;
+    place[k] = static_cast<uint16_t>(FusedStep::result + steps.size());
+    steps.push_back(steps_[k]);
+    for (int i = 0; i < steps_[k].arity; ++i) {
+      uint16_t& value = steps.back().values[i];
+      if (value >= FusedStep::result) {
+        value = place[value - FusedStep::result];
+        continue;
+      }
+      if (input_place[value] < 0) {
+        input_place[value] = static_cast<int>(used.size());
+        used.push_back(inputs[value]);
+      }
+      value = static_cast<uint16_t>(input_place[value]);
+    }
+  }
+  steps.back().output = &output;
+  cpu::encode_fused(encoder, {&output.shape(), used, 0, steps, name()});
+}
+
+std::vector<Shape> Compiled::output_shapes(const std::vector<array>& inputs) {
+  std::vector<Shape> shapes, results;
+  for (const FusedStep& step : steps_) {
+    Shape shape;
+    for (int i = 0; i < step.arity; ++i) {
+      uint16_t value = step.values[i];
+      shape = broadcast_shapes(shape, value >= FusedStep::result ? shapes[value - FusedStep::result]
+                                                                 : inputs[value].shape());
+    }
+    shapes.push_back(std::move(shape));
+  }
+  for (size_t step : outputs_) results.push_back(shapes[step]);
+  return results;
+}
+
+}  // namespace holdfast::detail

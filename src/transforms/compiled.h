@@ -1,0 +1,36 @@
+// Compiled: element-wise calls of a trace as one node.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/op.h"
+#include "transforms/call.h"
+
+namespace holdfast::detail {
+
+// Runs its steps as one pass of the block engine, as evaluation does with a group of nodes, and
+// gives the same bits. Which steps there are was decided when the function was traced: a call makes
+// one node, whatever their number.
+class Compiled final : public Op {
+ public:
+  // `calls` are element-wise, in order, of one stream and one shape; `inputs` and `outputs` are the
+  // numbers of the values that they share with others.
+  Compiled(std::span<const Call* const> calls, std::span<const int> inputs,
+           std::span<const int> outputs, std::span<const ValueInfo> values);
+
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
+  const char* name() const override { return "Compiled"; }
+  size_t size() const { return steps_.size(); }
+
+ private:
+  void encode_separately(Encoder& encoder, const std::vector<array>& inputs, array& output,
+                         size_t step) const;
+
+  std::vector<FusedStep> steps_;
+  std::vector<size_t> outputs_;  // the steps that make them
+};
+
+}  // namespace holdfast::detail
