@@ -261,6 +261,35 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
                 {Buffer::floats(1024, 1), Buffer::zeros(4096)}, shapes);
 }
 
+TEST_CASE("widen: exponentials from zero to infinity, the same on every instruction set") {
+  std::vector<float> values(1024);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * 0.3f - 165.0f;
+  values[3] = std::numeric_limits<float>::infinity();
+  values[40] = -std::numeric_limits<float>::infinity();
+  values[77] = std::nanf("7");
+  const std::string text = R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              uint gid [[thread_position_in_grid]]) {
+  float v = x[gid];
+  device float* to = y + gid * 6;
+  to[0] = exp(v);
+  to[1] = exp2(v);
+  to[2] = exp10(v * 0.4f);
+  to[3] = fast::exp(v);
+  to[4] = pow(1.7f, v);
+  to[5] = exp(x[5]) + tanh(v);
+})";
+  const Dispatch whole = {{1024, 1, 1}, {256, 1, 1}};
+  check_widened(text, {Buffer::of(values), Buffer::zeros(6 * 4096)}, rows);
+  std::vector<Buffer> first;
+  for (InstructionSet set : testing::instruction_sets()) {
+    std::vector<Buffer> got = testing::run_msl(
+        text, Lowering::widened, set, {Buffer::of(values), Buffer::zeros(6 * 4096)}, whole);
+    if (first.empty()) first = got;
+    CHECK(got[1].bytes == first[1].bytes);
+  }
+}
+
 TEST_CASE("widen: matrices of a simdgroup") {
   check_widened(R"(
 kernel void k(device const float* x [[buffer(0)]], device const float* w [[buffer(1)]],

@@ -1,8 +1,8 @@
 // exp, log, pow and the hyperbolic functions of float, as scalar code that widens well: no calls,
-// no tables, selects instead of branches, integers of 32 bits. No fused multiply-add either: it is
-// slow where the machine has none, and results have to be the same everywhere. Denormals,
-// infinities and NaN are kept. `fast` holds shorter versions, which are still right at the
-// infinities.
+// no tables, selects instead of branches, integers of 32 bits. Results are the same everywhere. So
+// a fused multiply-add is exact also where the machine has none, and slow there: only the
+// exponentials, in which kernels spend their time, use it. Denormals, infinities and NaN are kept.
+// `fast` holds shorter versions, which are still right at the infinities.
 //
 // The order of operations is exact: whatever the math mode, these headers are compiled without
 // leave to reassociate or to contract.
@@ -25,6 +25,9 @@ HF_INLINE constexpr float not_a_number() { return __builtin_nanf(""); }
 
 HF_INLINE float absolute(float x) { return __builtin_fabsf(x); }
 
+// a b + c, rounded once.
+HF_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
 // Adding and subtracting it rounds to an integer, which then stands in the low bits of the sum.
 inline constexpr float round_magic = 0x1.8p23f;
 
@@ -35,11 +38,10 @@ HF_INLINE int integer_of_sum(float sum) {
 // 2^n for -126 <= n <= 127, and infinity for 128.
 HF_INLINE float power_of_two(int n) { return float_of(static_cast<unsigned>(n + 127) << 23); }
 
-// x * 2^n for -252 <= n <= 254 and x near 1: rounds once.
-HF_INLINE float scale(float x, int n) {
-  int half_n = n >> 1;
-  return x * power_of_two(half_n) * power_of_two(n - half_n);
-}
+// x * 2^n for -252 <= n <= 254 and x near 1: rounds once. When x is NaN, n may be anything. Other
+// code has no use for the builtin: lowerings rely on n being small
+// (devices/cpu/jit/compiler/widen/powers_of_two.h).
+HF_INLINE float scale(float x, int n) { return __builtin_ldexpf(x, n); }
 
 inline constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
 
@@ -47,26 +49,30 @@ inline constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = 
 HF_INLINE int reduce_exp(float x, float& r) {
   float sum = x * log2_e + round_magic;
   float n = sum - round_magic;
-  r = (x - n * ln2_high) - n * ln2_low;
+  r = fused(n, -ln2_low, fused(n, -ln2_high, x));
   return integer_of_sum(sum);
 }
 
 // e^r for the r of reduce_exp.
 HF_INLINE float exp_polynomial(float r) {
   float p = 0.00138189399f;
-  p = p * r + 0.00836870354f;
-  p = p * r + 0.0416682884f;
-  p = p * r + 0.166665211f;
-  p = p * r + 0.49999994f;
-  return (p * r * r + r) + 1.0f;
+  p = fused(p, r, 0.00836870354f);
+  p = fused(p, r, 0.0416682884f);
+  p = fused(p, r, 0.166665211f);
+  p = fused(p, r, 0.49999994f);
+  return fused(p, r * r, r) + 1.0f;
+}
+
+// Beyond these e^x is infinity or 0.
+HF_INLINE float clamped_for_exp(float x) {
+  x = x > 90.0f ? 90.0f : x;
+  return x < -110.0f ? -110.0f : x;
 }
 
 // e^x 2^shift, shift 0 or -1.
 HF_INLINE float exp_shifted(float x, int shift) {
-  x = x > 90.0f ? 90.0f : x;
-  x = x < -110.0f ? -110.0f : x;
   float r;
-  int n = reduce_exp(x, r);
+  int n = reduce_exp(clamped_for_exp(x), r);
   return scale(exp_polynomial(r), n + shift);
 }
 
@@ -82,12 +88,12 @@ HF_INLINE float exp_inside(float x) {
 // 2^r for |r| <= 0.5.
 HF_INLINE float exp2_polynomial(float r) {
   float p = 0.000153267829f;
-  p = p * r + 0.0013391024f;
-  p = p * r + 0.00961850584f;
-  p = p * r + 0.0555035956f;
-  p = p * r + 0.240226477f;
-  p = p * r + 0.693147182f;
-  return p * r + 1.0f;
+  p = fused(p, r, 0.0013391024f);
+  p = fused(p, r, 0.00961850584f);
+  p = fused(p, r, 0.0555035956f);
+  p = fused(p, r, 0.240226477f);
+  p = fused(p, r, 0.693147182f);
+  return fused(p, r, 1.0f);
 }
 
 HF_INLINE float exp2(float x) {
@@ -102,14 +108,14 @@ HF_INLINE float exp10(float x) {
   x = x < -47.0f ? -47.0f : x;
   float sum = x * 3.32192809f + round_magic;
   float n = sum - round_magic;
-  float r = (x - n * 0.30078125f) - n * 0.000248745666f;
+  float r = fused(n, -0.000248745666f, fused(n, -0.30078125f, x));
   float p = 0.206162483f;
-  p = p * r + 0.541827381f;
-  p = p * r + 1.17129529f;
-  p = p * r + 2.03465605f;
-  p = p * r + 2.65094876f;
-  p = p * r + 2.30258512f;
-  return scale(p * r + 1.0f, integer_of_sum(sum));
+  p = fused(p, r, 0.541827381f);
+  p = fused(p, r, 1.17129529f);
+  p = fused(p, r, 2.03465605f);
+  p = fused(p, r, 2.65094876f);
+  p = fused(p, r, 2.30258512f);
+  return scale(fused(p, r, 1.0f), integer_of_sum(sum));
 }
 
 // e and f of x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x.
@@ -309,28 +315,17 @@ HF_INLINE float atanh(float x) {
 
 namespace fast {
 
-// Overflows to infinity where exp does; below 2^-125.5 it is 0.
 HF_INLINE float exp(float x) {
-  x = x > 88.8f ? 88.8f : x;
-  x = x < -87.5f ? -87.5f : x;
-  float sum = x * log2_e + round_magic;
-  float n = sum - round_magic;
-  float r = (x - n * ln2_high) - n * ln2_low;
+  float r;
+  int n = reduce_exp(clamped_for_exp(x), r);
   float p = 0.00831279531f;
-  p = p * r + 0.0418910533f;
-  p = p * r + 0.166671142f;
-  p = p * r + 0.499992251f;
-  p = (p * r * r + r) + 1.0f;
-  return (p + p) * float_of(static_cast<unsigned>(integer_of_sum(sum) + 126) << 23);
+  p = fused(p, r, 0.0418910533f);
+  p = fused(p, r, 0.166671142f);
+  p = fused(p, r, 0.499992251f);
+  return scale(fused(p, r * r, r) + 1.0f, n);
 }
 
-HF_INLINE float exp2(float x) {
-  x = x > 128.1f ? 128.1f : x;
-  x = x < -126.0f ? -126.0f : x;
-  float sum = x + round_magic;
-  float p = exp2_polynomial(x - (sum - round_magic));
-  return (p + p) * float_of(static_cast<unsigned>(integer_of_sum(sum) + 126) << 23);
-}
+using __hf::exp2;
 
 HF_INLINE float exp10(float x) { return __hf::fast::exp2(x * 3.32192809f); }
 

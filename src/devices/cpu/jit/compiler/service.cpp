@@ -24,6 +24,7 @@
 #include "devices/cpu/jit/compiler/remarks.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
 #include "devices/cpu/jit/compiler/widen/float_minimum.h"
+#include "devices/cpu/jit/compiler/widen/powers_of_two.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
@@ -222,6 +223,7 @@ class Job {
     for (llvm::Function& function : module) {
       if (function.isDeclaration()) continue;
       expand_math(function, options_.instruction_set);
+      expand_powers_of_two(function, options_.instruction_set);
       form_float_minimum(function);
     }
     steps_.done("optimising", module);

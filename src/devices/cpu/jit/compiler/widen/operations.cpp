@@ -55,6 +55,11 @@ Value* widen_division(llvm::IRBuilder<>& b, const llvm::BinaryOperator& division
 Value* widen_intrinsic(llvm::IRBuilder<>& b, const llvm::IntrinsicInst& call,
                        llvm::function_ref<Value*(Value*)> vector_of) {
   llvm::Intrinsic::ID id = call.getIntrinsicID();
+  if (id == llvm::Intrinsic::ldexp) {
+    Value* x = vector_of(call.getArgOperand(0));
+    Value* n = vector_of(call.getArgOperand(1));
+    return b.CreateIntrinsic(id, {x->getType(), n->getType()}, {x, n});
+  }
   llvm::SmallVector<llvm::Type*, 3> types;
   if (llvm::isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(wide(call.getType()));
   llvm::SmallVector<Value*, 4> arguments;
@@ -74,6 +79,7 @@ Value* widen_intrinsic(llvm::IRBuilder<>& b, const llvm::IntrinsicInst& call,
 bool has_wide_operation(const Instruction& instruction) {
   if (auto* call = dyn_cast<llvm::IntrinsicInst>(&instruction)) {
     llvm::Intrinsic::ID id = call->getIntrinsicID();
+    if (id == llvm::Intrinsic::ldexp) return true;
     if (!llvm::isTriviallyVectorizable(id)) return false;
     for (unsigned i = 0; i < call->arg_size(); ++i) {
       if (llvm::isVectorIntrinsicWithScalarOpAtArg(id, i) &&
