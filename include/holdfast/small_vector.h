@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -47,7 +48,13 @@ class SmallVector {
     }
     for (; first != last; ++first) push_back(static_cast<T>(*first));
   }
-  SmallVector(const SmallVector& other) : SmallVector(other.begin(), other.end()) {}
+  SmallVector(const SmallVector& other) {
+    if (is_copied_whole && other.is_inline()) {
+      copy_whole(other);
+    } else {
+      append(other.begin(), other.size_);
+    }
+  }
   SmallVector(SmallVector&& other) noexcept { take(std::move(other)); }
   ~SmallVector() {
     clear();
@@ -55,7 +62,10 @@ class SmallVector {
   }
 
   SmallVector& operator=(const SmallVector& other) {
-    if (this != &other) assign_range(other.begin(), other.end());
+    if (this != &other) {
+      clear();
+      append(other.begin(), other.size_);
+    }
     return *this;
   }
   SmallVector& operator=(SmallVector&& other) noexcept {
@@ -67,7 +77,8 @@ class SmallVector {
     return *this;
   }
   SmallVector& operator=(std::initializer_list<T> values) {
-    assign_range(values.begin(), values.end());
+    clear();
+    append(values.begin(), values.size());
     return *this;
   }
 
@@ -150,14 +161,30 @@ class SmallVector {
   void reserve(size_t capacity) {
     if (capacity > capacity_) grow(capacity);
   }
-  void clear() { pop_back(size_); }
+  void clear() {
+    std::destroy(begin(), end());
+    size_ = 0;
+  }
 
   friend bool operator==(const SmallVector& a, const SmallVector& b) {
-    return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
+    if (a.size_ != b.size_) return false;
+    // A loop: for a few elements it is faster than the call of memcmp that std::equal becomes.
+    for (size_t i = 0; i < a.size_; ++i) {
+      if (!(a.data_[i] == b.data_[i])) return false;
+    }
+    return true;
   }
   friend bool operator!=(const SmallVector& a, const SmallVector& b) { return !(a == b); }
 
  private:
+  // A few instructions for all of it, instead of a call for the elements in use.
+  static constexpr bool is_copied_whole = std::is_trivially_copyable_v<T> && N * sizeof(T) <= 128;
+
+  void copy_whole(const SmallVector& other) {
+    std::memcpy(storage_, other.storage_, sizeof(storage_));
+    size_ = other.size_;
+  }
+
   T* inline_data() { return reinterpret_cast<T*>(storage_); }
   bool is_inline() const { return data_ == reinterpret_cast<const T*>(storage_); }
   size_t checked(size_t i) const {
@@ -180,8 +207,12 @@ class SmallVector {
   }
   void take(SmallVector&& other) {
     if (other.is_inline()) {
-      std::uninitialized_move(other.begin(), other.end(), data_);
-      size_ = other.size_;
+      if constexpr (is_copied_whole) {
+        copy_whole(other);
+      } else {
+        std::uninitialized_move(other.begin(), other.end(), data_);
+        size_ = other.size_;
+      }
       other.clear();
     } else {
       data_ = std::exchange(other.data_, other.inline_data());
@@ -189,11 +220,10 @@ class SmallVector {
       capacity_ = std::exchange(other.capacity_, N);
     }
   }
-  template <typename It>
-  void assign_range(It first, It last) {
-    clear();
-    reserve(static_cast<size_t>(std::distance(first, last)));
-    for (; first != last; ++first) push_back(*first);
+  void append(const T* values, size_t count) {
+    reserve(size_ + count);
+    std::uninitialized_copy_n(values, count, data_ + size_);
+    size_ += count;
   }
   void resize_uninitialized(size_t size) {
     if constexpr (std::is_trivially_default_constructible_v<T>) {

@@ -73,7 +73,9 @@ size_t checked_size(const Shape& shape, const Dtype& dtype) {
       overflow |= __builtin_mul_overflow(size, static_cast<size_t>(dim), &size);
   }
   if (empty) return 0;
-  if (overflow || size > (size_t{1} << 62) / dtype.size()) {
+  size_t bytes;
+  overflow |= __builtin_mul_overflow(size, static_cast<size_t>(dtype.size()), &bytes);
+  if (overflow || bytes > size_t{1} << 62) {
     throw std::overflow_error("[array] the shape has more elements than memory can hold");
   }
   return size;
