@@ -9,6 +9,31 @@ namespace holdfast {
 
 namespace {
 
+// Encodes a plan that picks elements of `in` along an axis.
+template <typename Plan>
+void encode_gather(Encoder& encoder, const Primitive& primitive, const char* function, Plan plan,
+                   const array& in, const array& indices, array& out, int axis) {
+  encoder.input(in);
+  encoder.input(indices);
+  encoder.output(out);
+  int64_t tasks = plan.tasks();
+  int64_t axis_size = in.shape(axis);
+  const void* source = in.data<char>();
+  const void* places = indices.data<char>();
+  void* target = out.data<char>();
+  encoder.native(
+      primitive.name(), tasks, 2 * static_cast<int64_t>(out.nbytes() + indices.nbytes()),
+      [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          cpu::IndexStatus status = plan.run(task, source, places, target);
+          if (status.ok) continue;
+          throw std::runtime_error(text("[", function, "] index ", status.index, " at position ",
+                                        status.position, " must be between ", -axis_size, " and ",
+                                        axis_size - 1, " for axis ", axis));
+        }
+      });
+}
+
 class Gather final : public Op {
  public:
   Gather(Stream stream, int axis) : Op(stream), axis_(axis) {}
@@ -19,29 +44,9 @@ class Gather final : public Op {
     array& out = outputs[0];
     encoder.allocate(out);
     if (out.size() == 0) return;
-    encoder.input(in);
-    encoder.input(indices);
-    encoder.output(out);
     cpu::GatherPlan plan(in.itemsize(), span_of(in.shape()), span_of(in.strides()), axis_,
                          indices.dtype(), span_of(indices.shape()), span_of(indices.strides()));
-    int64_t tasks = plan.tasks();
-    int axis = axis_;
-    int64_t axis_size = in.shape(axis_);
-    const void* source = in.data<char>();
-    const void* places = indices.data<char>();
-    void* target = out.data<char>();
-    encoder.native(
-        name(), tasks, 2 * static_cast<int64_t>(out.nbytes() + indices.nbytes()),
-        [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-          for (int64_t task = begin; task < end; ++task) {
-            cpu::GatherStatus status = plan.run(task, source, places, target);
-            if (!status.ok) {
-              throw std::runtime_error(text("[take] index ", status.index, " at position ",
-                                            status.position, " must be between ", -axis_size,
-                                            " and ", axis_size - 1, " for axis ", axis));
-            }
-          }
-        });
+    encode_gather(encoder, *this, "take", std::move(plan), in, indices, out, axis_);
   }
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>& argnums,
@@ -115,32 +120,6 @@ class GatherAxis final : public Op {
   int axis_;
 };
 
-struct GatherAxisPlan {
-  cpu::JointLayout layout;  // views: the input without the axis, the indices
-  int64_t axis_size, axis_stride;
-
-  template <typename Element, typename Index>
-  void run(const void* source, const void* indices, void* target, int64_t begin,
-           int64_t end) const {
-    const Element* elements = static_cast<const Element*>(source);
-    const Index* places = static_cast<const Index*>(indices);
-    Element* out = static_cast<Element*>(target);
-    cpu::Odometer base(layout.shape, layout.strides[0], begin);
-    cpu::Odometer place(layout.shape, layout.strides[1], begin);
-    for (int64_t i = begin; i < end; ++i, base.advance(1), place.advance(1)) {
-      Index given = places[place.offset()];
-      int64_t index = static_cast<int64_t>(given);
-      bool beyond = std::is_unsigned_v<Index> && index < 0;  // a uint64 beyond int64
-      if (index < 0) index += axis_size;
-      if (beyond || index < 0 || index >= axis_size) {
-        throw std::runtime_error(text("[take_along_axis] index ", +given, " at position ", i,
-                                      " must be between ", -axis_size, " and ", axis_size - 1));
-      }
-      out[i] = elements[base.offset() + index * axis_stride];
-    }
-  }
-};
-
 void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
                         std::vector<array>& outputs) {
   const array& in = inputs[0];
@@ -148,9 +127,6 @@ void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
   array& out = outputs[0];
   encoder.allocate(out);
   if (out.size() == 0) return;
-  encoder.input(in);
-  encoder.input(indices);
-  encoder.output(out);
   size_t axis = static_cast<size_t>(axis_);
   Shape seen = in.shape();
   seen[axis] = 1;
@@ -158,26 +134,10 @@ void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
   in_strides[axis] = 0;  // the index says where to go
   Strides index_strides = broadcast_strides(indices.shape(), indices.strides(), out.shape());
   std::span<const int64_t> lists[] = {span_of(in_strides), span_of(index_strides)};
-  GatherAxisPlan plan{cpu::collapse_jointly(span_of(out.shape()), lists), in.shape(axis_),
-                      in.strides(axis_)};
-  const void* source = in.data<char>();
-  const void* places = indices.data<char>();
-  void* target = out.data<char>();
-  int64_t size = static_cast<int64_t>(out.size());
-  constexpr int64_t grain = 1 << 13;
-  dispatch_item_size(in.itemsize(), [&](auto element_tag) {
-    dispatch_dtype(indices.dtype(), [&](auto index_tag) {
-      using Element = typename decltype(element_tag)::type;
-      using Index = typename decltype(index_tag)::type;
-      if constexpr (std::is_integral_v<Index>) {
-        encoder.native(name(), (size + grain - 1) / grain, 8 * static_cast<int64_t>(out.nbytes()),
-                       [=](int64_t begin, int64_t end) {
-                         plan.template run<Element, Index>(source, places, target, begin * grain,
-                                                           std::min(size, end * grain));
-                       });
-      }
-    });
-  });
+  cpu::GatherAxisPlan plan(in.itemsize(), indices.dtype(),
+                           cpu::collapse_jointly(span_of(out.shape()), lists),
+                           {in.shape(axis_), in.shape(axis_) - 1, in.strides(axis_)});
+  encode_gather(encoder, *this, "take_along_axis", std::move(plan), in, indices, out, axis_);
 }
 
 std::vector<array> GatherAxis::vjp(const std::vector<array>& primals,

@@ -24,11 +24,13 @@ cpu::SliceIndex slice_index(const array& a, const Strides& strides, const std::v
     size_t axis = static_cast<size_t>(axes[k]);
     const array& index = inputs[first + k];
     Strides seen = broadcast_strides(index.shape(), index.strides(), places);
-    list.push_back({axes[k], a.shape(axes[k]), a.shape(axes[k]) - slice_sizes[axis], strides[axis],
-                    cpu::collapse(span_of(places), span_of(seen))});
+    int64_t size = a.shape(axes[k]);
+    list.push_back(
+        {axes[k],
+         {size, size - slice_sizes[axis], strides[axis]},
+         cpu::IndexView::from_zero(index.dtype(), cpu::collapse(span_of(places), span_of(seen)))});
   }
-  Dtype::Val type = axes.empty() ? Dtype::Val::int32 : inputs[first].dtype().val();
-  return cpu::SliceIndex(type, std::move(list));
+  return cpu::SliceIndex(std::move(list));
 }
 
 int64_t size_of(const Shape& shape) {

@@ -40,6 +40,10 @@ void copy_dense(void* destination, const void* source, size_t bytes, bool stream
 void stream_block(void* destination, const void* source, size_t bytes);
 void end_stream();
 
+// Copies like copy_dense, without the fence, and asks for the `bytes` at `next` meanwhile (nullptr:
+// for none): what is copied later from a place that the processor cannot foresee.
+void copy_ahead(void* destination, const void* source, size_t bytes, const void* next, bool stream);
+
 // Fills `count` elements with the one at `value`; `stream` as above.
 void fill_dense(void* destination, const void* value, size_t itemsize, int64_t count, bool stream);
 

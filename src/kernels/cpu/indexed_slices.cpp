@@ -2,50 +2,31 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "kernels/cpu/copy.h"
 
 namespace holdfast::cpu {
 namespace {
 
-constexpr int64_t block = 256;           // places whose offsets are found at a time
 constexpr int64_t part_elements = 4096;  // of a slice, from which on it is worth sharing
 constexpr int64_t contiguous_run = 16;   // elements from which a run goes to the vector kernels
 
 }  // namespace
 
-template <typename Index>
-IndexStatus SliceIndex::add(const Axis& axis, const Index* values, int64_t begin, int64_t end,
-                            int64_t* offsets) const {
-  Odometer at(axis.layout, begin);
-  for (int64_t i = begin; i < end; ++i, at.advance(1)) {
-    Index given = values[at.offset()];
-    int64_t index = static_cast<int64_t>(given);
-    bool beyond = std::is_unsigned_v<Index> && index < 0;  // a uint64 beyond int64
-    if (index < 0) index += axis.size;
-    if (beyond || index < 0 || index > axis.room) {
-      int64_t shown = beyond ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(given);
-      return {false, shown, i, axis.axis};
-    }
-    offsets[i - begin] += index * axis.stride;
-  }
-  return {};
-}
-
 IndexStatus SliceIndex::offsets(std::span<const void* const> indices, int64_t begin, int64_t end,
                                 int64_t* offsets) const {
-  std::fill(offsets, offsets + (end - begin), 0);
+  int64_t part[index_block];
+  if (axes_.empty()) std::fill(offsets, offsets + (end - begin), 0);
   for (size_t k = 0; k < axes_.size(); ++k) {
-    IndexStatus status = dispatch_dtype(index_type_, [&](auto tag) -> IndexStatus {
-      using Index = typename decltype(tag)::type;
-      if constexpr (std::is_integral_v<Index>) {
-        return add(axes_[k], static_cast<const Index*>(indices[k]), begin, end, offsets);
-      } else {
-        return {};
-      }
-    });
-    if (!status.ok) return status;
+    const Axis& axis = axes_[k];
+    IndexStatus status =
+        axis.index.offsets(indices[k], begin, end, axis.range, k == 0 ? offsets : part);
+    if (!status.ok) {
+      status.axis = axis.axis;
+      return status;
+    }
+    if (k == 0) continue;
+    for (int64_t i = 0; i < end - begin; ++i) offsets[i] += part[i];
   }
   return {};
 }
@@ -55,9 +36,9 @@ IndexStatus GatherSlices::run(int64_t task, const void* input, std::span<const v
   int64_t item = static_cast<int64_t>(item_size), bytes = slice.size * item;
   bool dense = slice.is_dense();
   int64_t last = std::min(places, (task + 1) * places_per_task);
-  for (int64_t begin = task * places_per_task; begin < last; begin += block) {
-    int64_t offsets[block];
-    int64_t end = std::min(last, begin + block);
+  for (int64_t begin = task * places_per_task; begin < last; begin += index_block) {
+    int64_t offsets[index_block];
+    int64_t end = std::min(last, begin + index_block);
     IndexStatus status = index.offsets(indices, begin, end, offsets);
     if (!status.ok) return status;
     char* to = static_cast<char*>(output) + begin * bytes;
@@ -128,9 +109,9 @@ IndexStatus ScatterSlices::run(int64_t task, std::span<const void* const> indice
       const T* source = static_cast<const T*>(updates);
       T* target = static_cast<T*>(output);
       Odometer at(update_places_, 0);
-      for (int64_t begin = 0; begin < places_; begin += block) {
-        int64_t offsets[block];
-        int64_t end = std::min(places_, begin + block);
+      for (int64_t begin = 0; begin < places_; begin += index_block) {
+        int64_t offsets[index_block];
+        int64_t end = std::min(places_, begin + index_block);
         IndexStatus status = index_.offsets(indices, begin, end, offsets);
         if (!status.ok) return status;
         for (int64_t i = begin; i < end; ++i, at.advance(1)) {

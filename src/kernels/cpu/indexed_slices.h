@@ -8,42 +8,27 @@
 #include <holdfast/dtype.h>
 
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/index_offsets.h"
 #include "kernels/cpu/layout.h"
 
 namespace holdfast::cpu {
 
-// An index that is not followed: a slice there would leave the array.
-struct IndexStatus {
-  bool ok = true;
-  int64_t index = 0;
-  int64_t position = 0;  // in the index arrays, row-major
-  int axis = 0;
-};
-
-// Turns the values of several index arrays (of one shape and dtype) into offsets. Negative values
-// count from the end of their axis.
+// Turns the values of several index arrays of one shape into offsets. Negative values count from
+// the end of their axis.
 class SliceIndex {
  public:
   struct Axis {
-    int axis;                // of the array
-    int64_t size;            // of the axis
-    int64_t room;            // the largest index at which a slice still fits
-    int64_t stride;          // of the axis
-    CollapsedLayout layout;  // of the index array, not collapsed: one shape for all
+    int axis;  // of the array
+    IndexedAxis range;
+    IndexView index;
   };
-  // index_type: any integer type.
-  SliceIndex(Dtype::Val index_type, std::vector<Axis> axes)
-      : index_type_(index_type), axes_(std::move(axes)) {}
+  explicit SliceIndex(std::vector<Axis> axes) : axes_(std::move(axes)) {}
 
-  // offsets[i - begin] = the offset of the slice at position i.
+  // offsets[i - begin] = the offset of the slice at position i, for at most index_block positions.
   IndexStatus offsets(std::span<const void* const> indices, int64_t begin, int64_t end,
                       int64_t* offsets) const;
 
  private:
-  template <typename Index>
-  IndexStatus add(const Axis& axis, const Index* values, int64_t begin, int64_t end,
-                  int64_t* offsets) const;
-  Dtype::Val index_type_;
   std::vector<Axis> axes_;
 };
 
