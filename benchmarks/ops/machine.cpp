@@ -149,8 +149,11 @@ void products(Bench& bench) {
   }
 }
 
+constexpr std::pair<Dtype, const char*> float_types[] = {
+    {float32, "float32"}, {bfloat16, "bfloat16"}, {float16, "float16"}};
+
 void elementwise(Bench& bench) {
-  for (auto [dtype, name] : {std::pair{float32, "float32"}, {bfloat16, "bfloat16"}}) {
+  for (auto [dtype, name] : float_types) {
     std::string suffix = std::string(" 4096² ") + name;
     Turns matrices([&, d = dtype](const array& key) {
       return std::vector<array>{random::normal({4096, 4096}, d, key)};
@@ -196,7 +199,7 @@ void sorting(Report& report, const Options& options) {
 }
 
 void norms(Bench& bench) {
-  for (auto [dtype, name] : {std::pair{float32, "float32"}, {bfloat16, "bfloat16"}}) {
+  for (auto [dtype, name] : float_types) {
     Turns rows([&, d = dtype](const array& key) {
       return std::vector<array>{random::normal({8192, 4096}, d, key)};
     });

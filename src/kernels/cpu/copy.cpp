@@ -188,7 +188,9 @@ size_t stream_threshold() {
     if (cache <= 0) cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
     // Virtual machines report the whole host's cache; a share of 32 MiB is already a large one.
     constexpr long most = 32l << 20;
-    return static_cast<size_t>(cache <= 0 ? most : std::min(cache, most));
+    if (cache <= 0 || cache > most) cache = most;
+    // What was read to make it has passed through the cache, too.
+    return static_cast<size_t>(cache / 2);
   }();
   return threshold;
 }

@@ -24,8 +24,8 @@ void scatter_range(const void* dense, const CollapsedLayout& layout, size_t item
 // Depends on the layout alone. Task t covers [t * grain, min(size, (t + 1) * grain)).
 int64_t copy_grain(const CollapsedLayout& layout, size_t itemsize);
 
-// Bytes from which a whole destination should bypass the cache (`stream`): more than the last-level
-// cache holds.
+// Bytes from which a whole destination should bypass the cache (`stream`): together with a source
+// of its size, more than the last-level cache holds.
 size_t stream_threshold();
 // For tests: another threshold, for what is encoded from now on.
 void force_stream_threshold(size_t bytes);
