@@ -52,6 +52,9 @@ struct ChainKernels {
   // One a row of elementwise.def: register = op(register) or op(register, operand); none where the
   // op has no form for registers.
   const StageCode* ops;
+  // The same for operands and results of half types, less exact than floats need; none where `ops`
+  // serves them, too.
+  const StageCode* half_ops;
   // register = op(operand, register): the same bits as the op with its operands in that order. Only
   // for some of the binary ops.
   const StageCode* exchanged_ops;

@@ -388,16 +388,29 @@ class Planner {
     if (step.op == astype_code)
       ;  // the value is in registers, and is rounded below
     else if (step.arity == 1)
-      add_stage(chains_.ops[step.op], Location{});
+      add_stage(unary_code(step), Location{});
     else if (role.in_register == 1)
       add_stage(chains_.exchanged_ops[step.op], operand(0));
     else if (divides_by_scalar(step))
       add_stage(chains_.divide_by_scalar, operand(1));
     else
       add_stage(chains_.ops[step.op], operand(1));
-    if (StageCode round = encoding_of(step.dtype)->round) add_stage(round, Location{});
+    StageCode round = encoding_of(step.dtype)->round;
+    if (round && is_read(k)) add_stage(round, Location{});
     free_dying_slots(k);
     store_result(k);
+  }
+
+  StageCode unary_code(const FusedStep& step) const {
+    bool is_half = encoding_of(step.dtype)->round && step.operand_dtype == step.dtype;
+    StageCode half = is_half ? chains_.half_ops[step.op] : StageCode{};
+    return half ? half : chains_.ops[step.op];
+  }
+
+  // Does another step of the group read the result? Else it is only stored, and rounded with that.
+  bool is_read(size_t k) const {
+    return roles_[k].needed_in_chain || roles_[k].needed_outside ||
+           (k + 1 < roles_.size() && roles_[k + 1].in_register != ChainRole::nothing);
   }
 
   void load_operand(uint16_t value) {

@@ -1,6 +1,8 @@
 // The chains of one instruction set: the stages that move data, division by a scalar, and the
 // table.
+#include "kernels/cpu/instruction_set.h"
 #include "kernels/cpu/simd/chain_stages.h"
+#include "kernels/cpu/simd/half_pairs.h"
 #include "kernels/cpu/simd/kernel_tables.h"
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
@@ -15,7 +17,8 @@ HOLDFAST_INLINE Element* address_of(const ChainStage* stage, int64_t offset) {
   return reinterpret_cast<Element*>(stage->address + offset * stage->step);
 }
 
-// --- Loads and stores. An encoding has `Element`, `decode` of a vector of elements, and `encode`.
+// --- Loads and stores. An encoding has `Element`, `decode` of a vector of elements, and `encode`;
+// with `decode_two` and `encode_two` tiles are moved by two registers at a time.
 
 struct Float32 {
   using Element = float;
@@ -66,6 +69,12 @@ struct BFloat16 {
   static FloatVector round(FloatVector v) {
     return (FloatVector)(rounded(v) & static_cast<int32_t>(0xffff0000));
   }
+#if defined(__AVX512F__)
+  static FloatPair decode_two(const uint16_t* from) {
+    return widen_bfloat16(_mm512_loadu_si512(from));
+  }
+  static __m512i encode_two(FloatPair values) { return narrow_bfloat16(values); }
+#endif
 };
 
 #if defined(__F16C__)
@@ -81,6 +90,8 @@ struct Float16 {
   static FloatVector decode(const uint16_t* from) {
     return to_floats(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
+  static FloatPair decode_two(const uint16_t* from) { return widen_float16(from); }
+  static __m512i encode_two(FloatPair values) { return narrow_float16(values); }
 #else
   static FloatVector to_floats(__m128i halves) { return (FloatVector)_mm256_cvtph_ps(halves); }
   static __m128i encode(FloatVector v) {
@@ -98,6 +109,16 @@ template <typename Encoding>
 void load_tile(const ChainStage* stage, int64_t offset, FloatVector, FloatVector, FloatVector,
                FloatVector, FloatVector, FloatVector, FloatVector, FloatVector) {
   const auto* from = address_of<const typename Encoding::Element>(stage, offset);
+#if defined(__AVX512F__)
+  if constexpr (requires { Encoding::decode_two(from); }) {
+    auto two = [from](int k) { return Encoding::decode_two(from + k * float_count); };
+    FloatPair p0 = two(0), p2 = two(2), p4 = two(4), p6 = two(6);
+    continue_tile(stage, offset, (FloatVector)p0.first, (FloatVector)p0.second,
+                  (FloatVector)p2.first, (FloatVector)p2.second, (FloatVector)p4.first,
+                  (FloatVector)p4.second, (FloatVector)p6.first, (FloatVector)p6.second);
+    return;
+  }
+#endif
   auto part = [from](int k) { return Encoding::decode(from + k * float_count); };
   continue_tile(stage, offset, part(0), part(1), part(2), part(3), part(4), part(5), part(6),
                 part(7));
@@ -126,26 +147,43 @@ HOLDFAST_INLINE void store_past_cache(void* to, Vector v) {
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
+template <bool past_cache, typename Vector>
+HOLDFAST_INLINE void put(void* to, Vector v) {
+  if constexpr (past_cache)
+    store_past_cache(to, v);
+  else
+    __builtin_memcpy(to, &v, sizeof(v));
+}
+
 template <typename Encoding, bool past_cache>
 void store_tile(const ChainStage* stage, int64_t offset, FloatVector v0, FloatVector v1,
                 FloatVector v2, FloatVector v3, FloatVector v4, FloatVector v5, FloatVector v6,
                 FloatVector v7) {
   auto* to = address_of<typename Encoding::Element>(stage, offset);
-  auto put = [to](int part, FloatVector v) {
-    auto encoded = Encoding::encode(v);
-    if constexpr (past_cache)
-      store_past_cache(to + part * float_count, encoded);
-    else
-      __builtin_memcpy(to + part * float_count, &encoded, sizeof(encoded));
+#if defined(__AVX512F__)
+  if constexpr (requires(FloatPair values) { Encoding::encode_two(values); }) {
+    auto put_two = [to](int part, FloatVector a, FloatVector b) {
+      put<past_cache>(to + part * float_count, Encoding::encode_two({(__m512)a, (__m512)b}));
+    };
+    put_two(0, v0, v1);
+    put_two(2, v2, v3);
+    put_two(4, v4, v5);
+    put_two(6, v6, v7);
+    continue_tile(stage, offset, v0, v1, v2, v3, v4, v5, v6, v7);
+    return;
+  }
+#endif
+  auto put_one = [to](int part, FloatVector v) {
+    put<past_cache>(to + part * float_count, Encoding::encode(v));
   };
-  put(0, v0);
-  put(1, v1);
-  put(2, v2);
-  put(3, v3);
-  put(4, v4);
-  put(5, v5);
-  put(6, v6);
-  put(7, v7);
+  put_one(0, v0);
+  put_one(1, v1);
+  put_one(2, v2);
+  put_one(3, v3);
+  put_one(4, v4);
+  put_one(5, v5);
+  put_one(6, v6);
+  put_one(7, v7);
   continue_tile(stage, offset, v0, v1, v2, v3, v4, v5, v6, v7);
 }
 template <typename Encoding>
@@ -162,6 +200,56 @@ struct RoundTo {
   static FloatVector apply(FloatVector v) { return Encoding::round(v); }
 };
 
+#if defined(__AVX512F__)
+// The same as store_tile<BFloat16> and RoundTo<BFloat16>, with the processor's conversion.
+
+struct NarrowedTile {
+  __m512i p0, p1, p2, p3;
+};
+HOLDFAST_NATIVE_BFLOAT16 HOLDFAST_INLINE NarrowedTile narrow_tile(FloatVector v0, FloatVector v1,
+                                                                  FloatVector v2, FloatVector v3,
+                                                                  FloatVector v4, FloatVector v5,
+                                                                  FloatVector v6, FloatVector v7) {
+  FloatPair p0{(__m512)v0, (__m512)v1}, p1{(__m512)v2, (__m512)v3};
+  FloatPair p2{(__m512)v4, (__m512)v5}, p3{(__m512)v6, (__m512)v7};
+  NarrowedTile tile{narrow_bfloat16_natively(p0), narrow_bfloat16_natively(p1),
+                    narrow_bfloat16_natively(p2), narrow_bfloat16_natively(p3)};
+  __mmask32 zero = _kor_mask32(_kor_mask32(zeros(tile.p0), zeros(tile.p1)),
+                               _kor_mask32(zeros(tile.p2), zeros(tile.p3)));
+  if (__builtin_expect(!_kortestz_mask32_u8(zero, zero), false)) {
+    if (has_subnormal(p0) || has_subnormal(p1) || has_subnormal(p2) || has_subnormal(p3))
+      tile = {narrow_bfloat16(p0), narrow_bfloat16(p1), narrow_bfloat16(p2), narrow_bfloat16(p3)};
+  }
+  return tile;
+}
+
+template <bool past_cache>
+HOLDFAST_NATIVE_BFLOAT16 void store_tile_natively(const ChainStage* stage, int64_t offset,
+                                                  FloatVector v0, FloatVector v1, FloatVector v2,
+                                                  FloatVector v3, FloatVector v4, FloatVector v5,
+                                                  FloatVector v6, FloatVector v7) {
+  auto* to = address_of<uint16_t>(stage, offset);
+  NarrowedTile tile = narrow_tile(v0, v1, v2, v3, v4, v5, v6, v7);
+  put<past_cache>(to, tile.p0);
+  put<past_cache>(to + 2 * float_count, tile.p1);
+  put<past_cache>(to + 4 * float_count, tile.p2);
+  put<past_cache>(to + 6 * float_count, tile.p3);
+  continue_tile(stage, offset, v0, v1, v2, v3, v4, v5, v6, v7);
+}
+
+HOLDFAST_NATIVE_BFLOAT16 void round_tile_natively(const ChainStage* stage, int64_t offset,
+                                                  FloatVector v0, FloatVector v1, FloatVector v2,
+                                                  FloatVector v3, FloatVector v4, FloatVector v5,
+                                                  FloatVector v6, FloatVector v7) {
+  NarrowedTile tile = narrow_tile(v0, v1, v2, v3, v4, v5, v6, v7);
+  FloatPair p0 = widen_bfloat16(tile.p0), p1 = widen_bfloat16(tile.p1);
+  FloatPair p2 = widen_bfloat16(tile.p2), p3 = widen_bfloat16(tile.p3);
+  continue_tile(stage, offset, (FloatVector)p0.first, (FloatVector)p0.second, (FloatVector)p1.first,
+                (FloatVector)p1.second, (FloatVector)p2.first, (FloatVector)p2.second,
+                (FloatVector)p3.first, (FloatVector)p3.second);
+}
+#endif
+
 StageCode code_of(TileFunction tile, RestFunction rest) {
   return {reinterpret_cast<void (*)()>(tile), reinterpret_cast<void (*)()>(rest)};
 }
@@ -174,6 +262,21 @@ simd::ChainEncoding encoding() {
                              {}};
   if constexpr (requires(FloatVector v) { Encoding::round(v); })
     result.round = stage_code<RoundTo<Encoding>>();
+  return result;
+}
+
+simd::ChainEncoding bfloat16_encoding() {
+  simd::ChainEncoding result = encoding<BFloat16>();
+#if defined(__AVX512F__)
+  if (has_bfloat16_dot()) {
+    auto replace = [](StageCode& code, TileFunction tile) {
+      code.tile = reinterpret_cast<void (*)()>(tile);
+    };
+    replace(result.store, store_tile_natively<false>);
+    replace(result.store_past_cache, store_tile_natively<true>);
+    replace(result.round, round_tile_natively);
+  }
+#endif
   return result;
 }
 
@@ -284,6 +387,13 @@ StageCode unary_stage() {
     return {};
 }
 template <typename Op>
+StageCode half_stage() {
+  if constexpr (requires { typename HalfBody<Op>; })
+    return stage_code<HalfBody<Op>>();
+  else
+    return {};
+}
+template <typename Op>
 StageCode binary_stage() {
   if constexpr (ChainsBinary<Op>)
     return stage_code<BinaryBody<Op>>();
@@ -322,6 +432,12 @@ const simd::ChainKernels& chain_kernels() {
 #define TERNARY(function, Primitive, ...) StageCode{},
 #include <holdfast/elementwise.def>
   };
+  static const StageCode half_ops[] = {
+#define UNARY(function, Primitive, ...) half_stage<Primitive>(),
+#define BINARY(function, Primitive, ...) StageCode{},
+#define TERNARY(function, Primitive, ...) StageCode{},
+#include <holdfast/elementwise.def>
+  };
   static const StageCode exchanged_ops[] = {
 #define UNARY(function, Primitive, ...) StageCode{},
 #define BINARY(function, Primitive, ...) exchanged_stage<Primitive>(),
@@ -330,7 +446,7 @@ const simd::ChainKernels& chain_kernels() {
   };
   static const simd::ChainKernels kernels{.tile = tile_size,
                                           .float32 = encoding<Float32>(),
-                                          .bfloat16 = encoding<BFloat16>(),
+                                          .bfloat16 = bfloat16_encoding(),
 #if defined(__F16C__)
                                           .float16 = encoding<Float16>(),
 #else
@@ -340,6 +456,7 @@ const simd::ChainKernels& chain_kernels() {
                                           .divide_by_scalar = code_of(divide_tile, divide_rest),
                                           .end = end_stage(),
                                           .ops = ops,
+                                          .half_ops = half_ops,
                                           .exchanged_ops = exchanged_ops,
                                           .run = run_chain};
   return kernels;

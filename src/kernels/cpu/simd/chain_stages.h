@@ -112,6 +112,13 @@ struct UnaryBody {
   }
 };
 
+// Ops with a form that is exact enough for half types.
+template <typename Op>
+  requires requires(FloatVector v) { Op::half(v); }
+struct HalfBody {
+  static FloatVector apply(FloatVector v) { return Op::half(v); }
+};
+
 template <ChainsBinary Op>
 struct BinaryBody {
   static FloatVector apply(FloatVector v, FloatVector operand) { return Op::apply(v, operand); }

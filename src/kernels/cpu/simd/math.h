@@ -225,7 +225,6 @@ struct Square {
   };
 HOLDFAST_FUNCTION(Sqrt, square_root, false, complex_sqrt)
 HOLDFAST_FUNCTION(Rsqrt, reciprocal_square_root, false, complex_rsqrt)
-HOLDFAST_FUNCTION(Exp, exponential, false, complex_exp)
 HOLDFAST_FUNCTION(Expm1, library_expm1, true, complex_expm1)
 HOLDFAST_FUNCTION(Log, natural_logarithm, true, complex_log)
 HOLDFAST_FUNCTION(Log2, logarithm_base_2, true, complex_log2)
@@ -250,6 +249,15 @@ struct Erf {
   static constexpr bool is_vector = true;
   static constexpr bool calls_library = error_function_calls_library;
   static auto vector(auto a) { return error_function(a); }
+};
+struct Exp {
+  static constexpr bool is_vector = true;
+  static constexpr bool calls_library = false;
+  static auto vector(auto v) { return exponential(v); }
+  static Complex apply(Complex a) { return complex_exp(a); }
+#if defined(__AVX512F__)
+  static FloatVector half(FloatVector v) { return half_exponential(v); }
+#endif
 };
 struct ErfInv {
   static constexpr bool is_vector = true;
