@@ -291,10 +291,39 @@ std::vector<Value*> load_transposed(llvm::IRBuilder<>& b, const LoadGroup& group
   return results;
 }
 
+namespace {
+
+// Each register's lanes read one place: no shuffles, since processors repeat an element as they
+// load it. Empty where that is not so.
+std::vector<Value*> load_repeated(llvm::IRBuilder<>& b, const LoadGroup& group, Value* base,
+                                  llvm::Align align, unsigned chunk) {
+  for (int64_t lane = 0; lane < width; ++lane) {
+    int64_t first = lane - lane % static_cast<int64_t>(chunk);
+    if (group.shape.offset(lane) != group.shape.offset(first)) return {};
+  }
+  llvm::Type* type = b.getIntNTy(static_cast<unsigned>(group.size * 8));
+  std::vector<Value*> results;
+  for (const LoadGroup::Member& member : group.members) {
+    llvm::SmallVector<Value*, 4> parts;
+    for (unsigned lane = 0; lane < width; lane += chunk) {
+      int64_t place = group.shape.offset(lane) + member.offset - group.leader_offset;
+      Value* at = b.CreateGEP(b.getInt8Ty(), base, b.getInt64(static_cast<uint64_t>(place)));
+      Value* read = b.CreateAlignedLoad(type, at, std::min(align, llvm::Align(group.size)));
+      parts.push_back(b.CreateVectorSplat(chunk, read));
+    }
+    results.push_back(concatenate(b, parts));
+  }
+  return results;
+}
+
+}  // namespace
+
 std::vector<Value*> load_in_segments(llvm::IRBuilder<>& b, const LoadGroup& group, Value* base,
                                      llvm::Align align) {
   llvm::Type* type = b.getIntNTy(static_cast<unsigned>(group.size * 8));
   unsigned chunk = group.size == 8 ? 8 : 16;
+  if (std::vector<Value*> repeated = load_repeated(b, group, base, align, chunk); !repeated.empty())
+    return repeated;
   // Segments are put one after the other into vectors of `chunk`, none across a boundary that it
   // need not cross.
   struct Piece {
