@@ -477,3 +477,30 @@ kernel void k(device const uint* x [[buffer(0)]], device uint* y [[buffer(1)]],
 })",
                 {Buffer::integers(1024, 1, 100000), Buffer::zeros(4096)}, rows);
 }
+
+// Words of which a lane takes some bits as the place in a table that lanes hold together.
+TEST_CASE("widen: tables that are looked up by shuffles") {
+  check_widened(R"(
+kernel void k(device const uint* x [[buffer(0)]], device const float* table [[buffer(1)]],
+              device float* y [[buffer(2)]], uint gid [[thread_position_in_grid]],
+              uint lane [[thread_index_in_simdgroup]], uint n [[threads_per_grid]]) {
+  float four = table[lane % 4], eight = table[lane % 8], sixteen = table[lane % 16];
+  float turned = table[lane * 5 % 16], all = table[lane];
+  device const uint* words = x + gid / 32 * 16;
+  float sums[8] = {0};
+  for (uint j = 0; j < 4; ++j) {
+    uint packed = words[j * 2 + lane / 16] >> (lane % 16), other = words[j * 4 + lane / 8];
+    sums[0] += simd_shuffle(four, ushort(packed & 3));
+    sums[1] += simd_shuffle(four, ushort(packed & 14));
+    sums[2] += simd_shuffle(eight, ushort(packed & 3));
+    sums[3] += simd_shuffle(sixteen, ushort(packed & 31));
+    sums[4] += simd_shuffle(turned, ushort(other & 15));
+    sums[5] += simd_shuffle(all, ushort(other & 15));
+    sums[6] += simd_shuffle(all, ushort(other & 31));
+    sums[7] += simd_shuffle(all, ushort(other & 63)) + simd_shuffle(eight, ushort(other & lane));
+  }
+  for (uint i = 0; i < 8; ++i) y[n * i + gid] = sums[i];
+})",
+                {Buffer::integers(1024, 1), Buffer::floats(32, 2), Buffer::zeros(4 * 8 * 1024)},
+                rows);
+}

@@ -24,6 +24,7 @@
 #include "devices/cpu/jit/compiler/remarks.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
 #include "devices/cpu/jit/compiler/widen/float_minimum.h"
+#include "devices/cpu/jit/compiler/widen/permutes.h"
 #include "devices/cpu/jit/compiler/widen/powers_of_two.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
 #include "msl/frontend/frontend.h"
@@ -225,6 +226,7 @@ class Job {
       expand_math(function, options_.instruction_set);
       expand_powers_of_two(function, options_.instruction_set);
       form_float_minimum(function);
+      simplify_permutes(function);
     }
     steps_.done("optimising", module);
     if (dump_) {

@@ -235,7 +235,9 @@ Value* Lanes::permute(Value* vector, Value* indices) {
   place->setAlignment(llvm::Align(64));
   b_.CreateAlignedStore(vector, place, llvm::Align(64));
   Value* result = llvm::PoisonValue::get(vector->getType());
-  indices = b_.CreateAnd(indices, llvm::ConstantInt::get(indices->getType(), width - 1));
+  // Whatever the index is, it must not lead elsewhere.
+  indices =
+      b_.CreateAnd(b_.CreateFreeze(indices), llvm::ConstantInt::get(indices->getType(), width - 1));
   for (uint64_t i = 0; i < width; ++i) {
     Value* from = b_.CreateInBoundsGEP(
         type, place, b_.CreateZExt(b_.CreateExtractElement(indices, i), b_.getInt64Ty()));
@@ -310,11 +312,10 @@ Value* Lanes::shuffle(Intrinsic operation, Value* vector, Value* operand, Value*
   Value* inside = b_.CreateICmpULT(source, llvm::ConstantInt::get(integers, width));
   source = b_.CreateSelect(inside, source, own);
   if (mask) {
-    Value* active = b_.CreateTrunc(permute(b_.CreateZExt(mask, integers), b_.CreateFreeze(source)),
-                                   mask->getType());
+    Value* active = b_.CreateTrunc(permute(b_.CreateZExt(mask, integers), source), mask->getType());
     source = b_.CreateSelect(active, source, own);
   }
-  return permute(vector, llvm::isa<llvm::Constant>(source) ? source : b_.CreateFreeze(source));
+  return permute(vector, source);
 }
 
 std::array<Value*, 2> Lanes::multiply(llvm::ArrayRef<Value*> six) {
