@@ -60,6 +60,7 @@ PUBLIC_HEADERS = {
     "holdfast/utils.h": "graph",
     "holdfast/graph_utils.h": "graph",
     "holdfast/transforms.h": "graph",  # eval is declared here, and graph/ defines it
+    "holdfast/transforms_impl.h": "graph",  # as is who is tracing
     "holdfast/io.h": "io",
     "holdfast/holdfast.h": "programs",
 }

@@ -18,9 +18,13 @@ enum class CompileMode { disabled, no_simplify, no_fuse, enabled };
 //
 // What `fun` uses beside its arguments is part of the trace: an array that it captures keeps the
 // value of the first call, random numbers without a key too. Pass as an argument what changes.
-// Inside another transform `fun` is called as it is. Any thread may call the result.
-// `shapeless` is accepted for MLX's sake: each shape has a trace of its own, so that none can
-// return a value for another shape.
+// Inside another transform `fun` is called as it is. Any thread may call the result. Of a process,
+// the traces of the 1024 functions that were called last are kept, and 128 of each.
+//
+// With `shapeless` one trace serves all shapes of as many dimensions: numbers that `fun` reads from
+// a shape keep the value of the first call (mean, var and number_of_elements do not). Ops whose
+// result's shape does not follow from their inputs (reshape, slice, broadcast_to, …) are refused by
+// the first call, with std::invalid_argument that names the op.
 std::function<std::vector<array>(const std::vector<array>&)> compile(
     std::function<std::vector<array>(const std::vector<array>&)> fun, bool shapeless = false);
 // Functions without state share their traces among all that compile them.
@@ -34,7 +38,9 @@ std::function<std::vector<array>(const std::vector<array>&)> compile(F&& f,
   return compile(+f, shapeless);
 }
 
-// While compilation is disabled, compiled functions call what they were made from.
+// While compilation is disabled, compiled functions call what they were made from;
+// HOLDFAST_DISABLE_COMPILE=1 starts so. no_simplify: equal calls stay apart. no_fuse: each call is
+// a node of its own.
 void disable_compile();
 void enable_compile();
 void set_compile_mode(CompileMode mode);

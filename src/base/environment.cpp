@@ -17,6 +17,9 @@ constexpr Switch switches[] = {
     {"HOLDFAST_MAX_MB_PER_BUFFER", "256",
      "MiB read and written by a command list before it is committed (1 or more)"},
     {"HOLDFAST_FUSE", "1", "`0`: run every element-wise op on its own; results do not change"},
+    {"HOLDFAST_DISABLE_COMPILE", "0",
+     "`1`: compiled functions call what they were made from, until the program calls "
+     "`enable_compile` or sets a mode"},
     {"HOLDFAST_RECYCLE", "1",
      "`0`: memory that queued work still uses is not reused inside its queue"},
     {"HOLDFAST_RETAIN", "1",
@@ -91,6 +94,7 @@ Settings parse(Lookup lookup) {
       static_cast<size_t>(integer(lookup, "HOLDFAST_MAX_MB_PER_BUFFER", 256, 1, int64_t{1} << 30))
       << 20;
   s.fuse = boolean(lookup, "HOLDFAST_FUSE", true);
+  s.disable_compile = boolean(lookup, "HOLDFAST_DISABLE_COMPILE", false);
   s.recycle = boolean(lookup, "HOLDFAST_RECYCLE", true);
   s.retain = boolean(lookup, "HOLDFAST_RETAIN", true);
   s.kernel_cache_entries = static_cast<size_t>(

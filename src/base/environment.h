@@ -23,6 +23,7 @@ struct Settings {
   bool retain = true;
   bool recycle = true;
   bool fuse = true;
+  bool disable_compile = false;
   int max_ops_per_buffer = 256;
   size_t max_bytes_per_buffer = size_t{256} << 20;
   bool default_device_is_gpu = false;

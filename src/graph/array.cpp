@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <string>
 
+#include <holdfast/transforms_impl.h>
 #include "exec/allocator.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
 #include "graph/node.h"
-#include "graph/tracing.h"
 
 namespace holdfast {
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <holdfast/transforms_impl.h>
 #include "base/environment.h"
 #include "exec/runtime.h"
 #include "graph/claim.h"
@@ -13,7 +14,6 @@
 #include "graph/eval_errors.h"
 #include "graph/group.h"
 #include "graph/node.h"
-#include "graph/tracing.h"
 #include "graph/visited.h"
 
 namespace holdfast {

@@ -1,9 +1,9 @@
 #include "graph/group.h"
 
+#include <holdfast/transforms_impl.h>
 #include "graph/claim.h"
 #include "graph/encoder_scope.h"
 #include "graph/eval_errors.h"
-#include "graph/tracing.h"
 
 namespace holdfast {
 

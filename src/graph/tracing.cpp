@@ -1,17 +1,29 @@
-#include "graph/tracing.h"
+#include <holdfast/transforms_impl.h>
 
 namespace holdfast::detail {
 namespace {
 
 thread_local int tracing = 0;
+thread_local int dynamic_tracing = 0;
+thread_local int grad_tracing = 0;
 thread_local int retaining = 0;
 
 }  // namespace
 
 int tracing_depth() { return tracing; }
 bool retain_graph() { return retaining > 0; }
-InTracing::InTracing() { ++tracing; }
-InTracing::~InTracing() { --tracing; }
+bool in_dynamic_tracing() { return dynamic_tracing > 0; }
+bool in_grad_tracing() { return grad_tracing > 0; }
+InTracing::InTracing(bool dynamic, bool grad) : dynamic_(dynamic), grad_(grad) {
+  ++tracing;
+  dynamic_tracing += dynamic_;
+  grad_tracing += grad_;
+}
+InTracing::~InTracing() {
+  --tracing;
+  dynamic_tracing -= dynamic_;
+  grad_tracing -= grad_;
+}
 RetainGraph::RetainGraph() { ++retaining; }
 RetainGraph::~RetainGraph() { --retaining; }
 

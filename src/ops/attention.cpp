@@ -18,6 +18,11 @@ class Attention final : public Op {
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    Shape shape = inputs[0].shape();
+    shape.back() = inputs[2].shape(-1);
+    return {shape};
+  }
   const char* name() const override { return "ScaledDotProductAttention"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Attention*>(&other);

@@ -98,6 +98,15 @@ std::pair<std::vector<array>, std::vector<int>> Gather::vmap(const std::vector<a
   return {{taken}, {0}};
 }
 
+// The indices say how long the axis is; all others broadcast.
+Shape gathered_shape(const array& a, const array& indices, size_t axis) {
+  Shape shape = a.shape(), others = indices.shape();
+  shape[axis] = others[axis] = 1;
+  shape = broadcast_shapes_for("take_along_axis", shape, others);
+  shape[axis] = indices.shape()[axis];
+  return shape;
+}
+
 // out[i, j, k] = a[i, indices[i, j, k], k]
 class GatherAxis final : public Op {
  public:
@@ -109,6 +118,9 @@ class GatherAxis final : public Op {
                          const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<GatherAxis>(stream(), axis_ + 1);
+  }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {gathered_shape(inputs[0], inputs[1], static_cast<size_t>(axis_))};
   }
   const char* name() const override { return "GatherAxis"; }
   bool is_equivalent(const Primitive& other) const override {
@@ -200,13 +212,7 @@ array take_along_axis(const array& a, const array& indices, int axis, StreamOrDe
     throw std::invalid_argument(text("[take_along_axis] expected indices with ", a.ndim(),
                                      " dimensions, got shape ", indices.shape()));
   }
-  size_t place = static_cast<size_t>(at);
-  Shape shape = a.shape();
-  shape[place] = 1;
-  Shape others = indices.shape();
-  others[place] = 1;
-  shape = broadcast_shapes_for("take_along_axis", shape, others);
-  shape[place] = indices.shape(at);
+  Shape shape = gathered_shape(a, indices, static_cast<size_t>(at));
   checked_size("take_along_axis", shape, a.dtype());
   return make_node<GatherAxis>(std::move(shape), a.dtype(), {a, indices}, s, at);
 }

@@ -7,6 +7,20 @@ namespace holdfast {
 
 namespace {
 
+// Of matrices, whose inner dimensions must agree.
+Shape product_shape(const array& a, const array& b) {
+  if (a.shape(-1) != b.shape(-2)) {
+    throw std::invalid_argument(text("[matmul] last dimension of a (", a.shape(-1),
+                                     ") must match second-to-last of b (", b.shape(-2),
+                                     "): shapes ", a.shape(), " and ", b.shape()));
+  }
+  Shape shape = broadcast_shapes_for("matmul", Shape(a.shape().begin(), a.shape().end() - 2),
+                                     Shape(b.shape().begin(), b.shape().end() - 2));
+  shape.push_back(a.shape(-2));
+  shape.push_back(b.shape(-1));
+  return shape;
+}
+
 class Matmul final : public Op {
  public:
   explicit Matmul(Stream stream) : Op(stream) { traits_.broadcasts = true; }
@@ -15,6 +29,9 @@ class Matmul final : public Op {
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>& argnums,
                          const std::vector<array>& outputs) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {product_shape(inputs[0], inputs[1])};
+  }
   const char* name() const override { return "Matmul"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };
@@ -89,10 +106,7 @@ array matmul(const array& a, const array& b, StreamOrDevice s) {
                                      b.ndim() == 1 ? "the length" : "second-to-last", " of b (",
                                      right.shape(-2), "): shapes ", a.shape(), " and ", b.shape()));
   }
-  Shape shape = broadcast_shapes_for("matmul", Shape(left.shape().begin(), left.shape().end() - 2),
-                                     Shape(right.shape().begin(), right.shape().end() - 2));
-  shape.push_back(left.shape(-2));
-  shape.push_back(right.shape(-1));
+  Shape shape = product_shape(left, right);
   checked_size("matmul", shape, dtype);
   array out = make_node<Matmul>(std::move(shape), dtype, {left, right}, s);
   std::vector<int> added;

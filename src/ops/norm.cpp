@@ -20,6 +20,9 @@ class Norm final : public Op {
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
+  }
   const char* name() const override { return kind_ == NormKind::rms ? "RMSNorm" : "LayerNorm"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Norm*>(&other);

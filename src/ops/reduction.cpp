@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include <holdfast/transforms_impl.h>
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/softmax.h"
 #include "ops/support.h"
@@ -25,23 +26,25 @@ const ReduceRow& row_of(ReduceOp op) { return reduce_rows[static_cast<size_t>(op
 
 class Reduce final : public Single<Op> {
  public:
-  Reduce(Stream stream, ReduceOp op, std::vector<int> axes)
-      : Single(stream), op_(op), axes_(std::move(axes)) {}
+  Reduce(Stream stream, ReduceOp op, std::vector<int> axes, bool keepdims)
+      : Single(stream), op_(op), axes_(std::move(axes)), keepdims_(keepdims) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
-    return std::make_shared<Reduce>(stream(), op_, one_further(axes_));
+    return std::make_shared<Reduce>(stream(), op_, one_further(axes_), keepdims_);
   }
   const char* name() const override { return row_of(op_).primitive; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Reduce*>(&other);
     return same != nullptr && same->op_ == op_ && same->axes_ == axes_;
   }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
 
  private:
   ReduceOp op_;
   std::vector<int> axes_;
+  bool keepdims_;
 };
 
 void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -117,6 +120,10 @@ Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims)
   return shape;
 }
 
+std::vector<Shape> Reduce::output_shapes(const std::vector<array>& inputs) {
+  return {reduced_shape(inputs[0], axes_, keepdims_)};
+}
+
 array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
              StreamOrDevice s) {
   const char* function = row_of(op).function;
@@ -138,7 +145,7 @@ array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool kee
   }
   // Over no axis, every element is its own result.
   if (sorted.empty() && !is_arg) return astype(a, dtype, s);
-  return make_node<Reduce>(std::move(shape), dtype, {a}, s, op, std::move(sorted));
+  return make_node<Reduce>(std::move(shape), dtype, {a}, s, op, std::move(sorted), keepdims);
 }
 
 // The axes as given by the overload forms.
@@ -151,6 +158,16 @@ double element_count(const char* op, const array& a, const std::vector<int>& axe
   double count = 1;
   for (int axis : checked_axes(op, axes, a.ndim())) count *= a.shape(axis);
   return count;
+}
+
+// max(number of elements - without, 0), which a trace for any shape must not take for a constant.
+array divisor(const char* op, const array& a, const std::vector<int>& axes, int without,
+              Dtype dtype, StreamOrDevice s) {
+  double count = element_count(op, a, axes);
+  if (!detail::in_dynamic_tracing()) return array(std::max(count - without, 0.0), dtype);
+  array number = number_of_elements(a, axes, false, dtype, s);
+  return without == 0 ? number
+                      : maximum(subtract(number, array(without, dtype), s), array(0, dtype), s);
 }
 
 bool is_half(Dtype dtype) { return dtype == float16 || dtype == bfloat16; }
@@ -202,20 +219,19 @@ HOLDFAST_ARG_REDUCTION(argmax)
 array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   Dtype dtype = at_least_float(a.dtype());
   Dtype compute = is_half(dtype) ? float32 : dtype;
-  double count = element_count("mean", a, axes);
+  array count = divisor("mean", a, axes, 0, compute, s);
   array total = sum(astype(a, compute, s), axes, keepdims, s);
-  return astype(divide(total, array(count, compute), s), dtype, s);
+  return astype(divide(total, count, s), dtype, s);
 }
 
 array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
   Dtype dtype = at_least_float(a.dtype());
   Dtype compute = is_half(dtype) ? float32 : dtype;
-  double freedom = std::max(element_count("var", a, axes) - ddof, 0.0);
   array x = astype(a, compute, s);
   array distance = abs(subtract(x, mean(x, axes, true, s), s), s);
   Dtype real_dtype = distance.dtype();
   array total = sum(square(distance, s), axes, keepdims, s);
-  array result = divide(total, array(freedom, real_dtype), s);
+  array result = divide(total, divisor("var", a, axes, ddof, real_dtype, s), s);
   return dtype == complex64 ? result : astype(result, dtype, s);
 }
 
@@ -320,6 +336,9 @@ class Softmax final : public Single<Op> {
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Softmax*>(&other);
     return same != nullptr && same->axes_ == axes_;
+  }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
   }
 
  private:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include <holdfast/transforms_impl.h>
 #include "ops/views.h"
 
 namespace holdfast {
@@ -280,10 +281,14 @@ std::vector<array> depends(const std::vector<array>& inputs,
 }
 
 array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype,
-                         StreamOrDevice) {
-  double count = 1;
-  for (int axis : checked_axes("number_of_elements", axes, a.ndim())) count *= a.shape(axis);
-  return array(inverted ? 1.0 / count : count, dtype);
+                         StreamOrDevice s) {
+  std::vector<int> sorted = checked_axes("number_of_elements", axes, a.ndim());
+  // Nothing is known of a trace for any shape; elsewhere the number is a constant.
+  if (detail::in_dynamic_tracing() && a.is_tracer()) {
+    return make_node<NumberOfElements>({}, dtype, {stop_gradient(a, s)}, s, std::move(sorted),
+                                       inverted);
+  }
+  return array(count_elements(a, sorted, inverted), dtype);
 }
 
 }  // namespace holdfast

@@ -113,6 +113,7 @@ class Concatenate final : public Op {
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<Concatenate>(stream(), axis_ + 1);
   }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Concatenate"; }
   bool is_equivalent(const Primitive& other) const override {
     const auto* same = dynamic_cast<const Concatenate*>(&other);
@@ -122,6 +123,21 @@ class Concatenate final : public Op {
  private:
   int axis_;
 };
+
+std::vector<Shape> Concatenate::output_shapes(const std::vector<array>& inputs) {
+  Shape shape = inputs[0].shape();
+  auto axis = static_cast<size_t>(axis_);
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    for (size_t k = 0; k < shape.size(); ++k) {
+      if (k != axis && inputs[i].shape()[k] != shape[k]) {
+        throw std::invalid_argument(text("[concatenate] expected equal shapes beside axis ", axis_,
+                                         ", got ", inputs[0].shape(), " and ", inputs[i].shape()));
+      }
+    }
+    shape[axis] += inputs[i].shape()[axis];
+  }
+  return {shape};
+}
 
 // One input of a concatenation: its row-major elements fill runs of `run` elements of the output,
 // one every `pitch` elements.

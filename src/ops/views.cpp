@@ -21,6 +21,12 @@ void Transpose::encode(Encoder&, const std::vector<array>& inputs, std::vector<a
   share(in, outputs[0], strides);
 }
 
+std::vector<Shape> Transpose::output_shapes(const std::vector<array>& inputs) {
+  Shape shape;
+  for (int axis : axes_) shape.push_back(inputs[0].shape(axis));
+  return {shape};
+}
+
 bool Transpose::is_equivalent(const Primitive& other) const {
   return equivalent(*this, other, [&](const Transpose& o) { return o.axes_ == axes_; });
 }
@@ -36,8 +42,26 @@ void Squeeze::encode(Encoder&, const std::vector<array>& inputs, std::vector<arr
   share(inputs[0], outputs[0], strides);
 }
 
+std::vector<Shape> Squeeze::output_shapes(const std::vector<array>& inputs) {
+  Shape shape = inputs[0].shape();
+  for (size_t i = axes_.size(); i-- > 0;) {
+    if (shape[static_cast<size_t>(axes_[i])] != 1) {
+      throw std::invalid_argument(
+          text("[squeeze] expected size 1 at axis ", axes_[i], ", got shape ", inputs[0].shape()));
+    }
+    shape.erase(shape.begin() + axes_[i]);
+  }
+  return {shape};
+}
+
 bool Squeeze::is_equivalent(const Primitive& other) const {
   return equivalent(*this, other, [&](const Squeeze& o) { return o.axes_ == axes_; });
+}
+
+std::vector<Shape> ExpandDims::output_shapes(const std::vector<array>& inputs) {
+  Shape shape = inputs[0].shape();
+  for (int axis : axes_) shape.insert(shape.begin() + axis, 1);
+  return {shape};
 }
 
 void ExpandDims::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
@@ -106,6 +130,25 @@ void StopGradient::encode(Encoder&, const std::vector<array>& inputs, std::vecto
 
 void Depends::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i].copy_shared_buffer(inputs[i]);
+}
+
+double count_elements(const array& a, const std::vector<int>& axes, bool inverted) {
+  double count = 1;
+  for (int axis : axes) count *= a.shape(axis);
+  return inverted ? 1.0 / count : count;
+}
+
+void NumberOfElements::encode(Encoder& encoder, const std::vector<array>& inputs,
+                              std::vector<array>& outputs) {
+  array value(count_elements(inputs[0], axes_, inverted_), outputs[0].dtype());
+  encoder.allocate(outputs[0]);
+  encoder.fill(outputs[0], value.data<char>());
+}
+
+bool NumberOfElements::is_equivalent(const Primitive& other) const {
+  return equivalent(*this, other, [&](const NumberOfElements& o) {
+    return o.axes_ == axes_ && o.inverted_ == inverted_;
+  });
 }
 
 void Reshape::encode(Encoder& encoder, const std::vector<array>& inputs,

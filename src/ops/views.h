@@ -21,6 +21,7 @@ class Transpose final : public Single<ViewOp> {
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Transpose"; }
   bool is_equivalent(const Primitive& other) const override;
 
@@ -43,6 +44,7 @@ class Squeeze final : public Single<ViewOp> {
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Squeeze"; }
   bool is_equivalent(const Primitive& other) const override;
 
@@ -57,6 +59,7 @@ class ExpandDims final : public Single<ViewOp> {
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "ExpandDims"; }
   bool is_equivalent(const Primitive& other) const override;
 
@@ -135,6 +138,9 @@ class Identity final : public Single<ViewOp> {
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
+  }
   const char* name() const override { return "Identity"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };
@@ -144,6 +150,9 @@ class StopGradient final : public ViewOp {
   using ViewOp::ViewOp;
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
+  }
   const char* name() const override { return "StopGradient"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };
@@ -162,6 +171,24 @@ class Depends final : public ViewOp {
 
  private:
   size_t count_;  // of outputs
+};
+
+// The product of the dimensions `axes`, or its inverse.
+double count_elements(const array& a, const std::vector<int>& axes, bool inverted);
+
+// That number of the input, whatever its shape will be.
+class NumberOfElements final : public Op {
+ public:
+  NumberOfElements(Stream stream, std::vector<int> axes, bool inverted)
+      : Op(stream), axes_(std::move(axes)), inverted_(inverted) {}
+  void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  std::vector<Shape> output_shapes(const std::vector<array>&) override { return {Shape{}}; }
+  const char* name() const override { return "NumberOfElements"; }
+  bool is_equivalent(const Primitive& other) const override;
+
+ private:
+  std::vector<int> axes_;
+  bool inverted_;
 };
 
 class Reshape final : public Single<Op> {
@@ -188,6 +215,9 @@ class Contiguous final : public Single<Op> {
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
+  }
   const char* name() const override { return "Contiguous"; }
   bool is_equivalent(const Primitive& other) const override;
 
@@ -201,6 +231,9 @@ class Copy final : public Single<Op> {
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
+  }
   const char* name() const override { return "Copy"; }
   bool is_equivalent(const Primitive&) const override { return true; }
 };

@@ -1,18 +1,16 @@
-// compile: the traces of a function, and who finds them.
+// compile: when a function is traced, and when its trace is used.
 #include <holdfast/compile.h>
 
 #include <atomic>
-#include <list>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 
-#include "base/sync.h"
-#include "graph/tracing.h"
-#include "ops/support.h"
+#include <holdfast/compile_impl.h>
+#include <holdfast/transforms_impl.h>
+
+#include "base/environment.h"
+#include "transforms/compile_cache.h"
 #include "transforms/differentiate.h"
-#include "transforms/program.h"
 
 namespace holdfast {
 
@@ -20,84 +18,83 @@ namespace {
 
 using Arrays = std::vector<array>;
 using Function = std::function<Arrays(const Arrays&)>;
-using detail::Program;
+using detail::ArrayFnWithExtra;
+using detail::ArraysAndExtra;
+using detail::CompileCache;
 using detail::ProgramOptions;
+using detail::Trace;
 
 std::atomic<CompileMode>& mode() {
-  static std::atomic<CompileMode> current{CompileMode::enabled};
+  static std::atomic<CompileMode> current{
+      environment::settings().disable_compile ? CompileMode::disabled : CompileMode::enabled};
   return current;
 }
 
-// What a trace depends on beside the function.
-struct Signature {
-  std::vector<std::pair<Shape, Dtype>> inputs;
-  Stream stream;
-  ProgramOptions options;
+// Never destroyed: functions that are may outlive it otherwise.
+const std::shared_ptr<CompileCache>& process_cache() {
+  static auto* cache = new std::shared_ptr<CompileCache>(std::make_shared<CompileCache>());
+  return *cache;
+}
 
-  bool fits(const Arrays& arguments, const Stream& current, const ProgramOptions& wanted) const {
-    if (arguments.size() != inputs.size() || stream != current || options != wanted) return false;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto& [shape, dtype] = inputs[i];
-      const array& argument = arguments[i];
-      if (argument.dtype() != dtype || argument.ndim() != shape.size()) return false;
-      if (!options.shapeless && argument.shape() != shape) return false;
-    }
-    return true;
-  }
-};
-
-// The traces of one function, the last used first; any thread.
-class Traces {
- public:
-  std::shared_ptr<const Program> find(const Arrays& arguments, const Stream& stream,
-                                      const ProgramOptions& options) {
-    std::lock_guard guard(mutex_);
-    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-      if (!entry->first.fits(arguments, stream, options)) continue;
-      entries_.splice(entries_.begin(), entries_, entry);
-      return entries_.front().second;
-    }
-    return nullptr;
-  }
-  void add(Signature signature, std::shared_ptr<const Program> program) {
-    std::lock_guard guard(mutex_);
-    entries_.emplace_front(std::move(signature), std::move(program));
-    if (entries_.size() > kept) entries_.pop_back();
-  }
-
- private:
-  static constexpr size_t kept = 128;
-  sync::Mutex mutex_;
-  std::list<std::pair<Signature, std::shared_ptr<const Program>>> entries_;  // guarded by mutex_
-};
-
-// Two threads that see a new signature at once both trace: `fun` is not called under a lock.
-std::shared_ptr<const Program> trace(const Function& fun, const Arrays& arguments,
-                                     const ProgramOptions& options) {
-  detail::InTracing tracing;
+// `fun` is not called under a lock: two threads that see a new signature at once both trace.
+std::shared_ptr<const Trace> trace(const ArrayFnWithExtra& fun, const Arrays& arguments,
+                                   const ProgramOptions& options) {
+  detail::InTracing tracing(options.shapeless);
   Arrays tracers;
   for (const array& argument : arguments) {
     tracers.push_back(detail::placeholder(argument.shape(), argument.dtype()));
   }
-  return std::make_shared<Program>(tracers, fun(tracers), options);
+  auto [outputs, extra] = fun(tracers);
+  return std::make_shared<Trace>(
+      Trace{detail::Program(tracers, outputs, options), std::move(extra)});
 }
 
-Function compiled(Function fun, std::shared_ptr<Traces> traces, bool shapeless) {
-  return [fun = std::move(fun), traces = std::move(traces), shapeless](const Arrays& arguments) {
+bool is_compiling(CompileMode now) { return now != CompileMode::disabled && !detail::in_tracing(); }
+
+// `trace_it`: the function as it is traced.
+template <class TraceIt>
+std::shared_ptr<const Trace> find_or_trace(std::uintptr_t id, const Arrays& arguments,
+                                           CompileMode now, bool shapeless,
+                                           const std::vector<uint64_t>& constants,
+                                           TraceIt&& trace_it) {
+  ProgramOptions options{now != CompileMode::no_simplify, now != CompileMode::no_fuse, shapeless};
+  Stream stream = default_stream(default_device());
+  CompileCache& cache = *process_cache();
+  std::shared_ptr<const Trace> found = cache.find(id, arguments, stream, options, constants);
+  if (found) return found;
+  found = trace(trace_it, arguments, options);
+  detail::Signature signature{{}, stream, options, constants};
+  for (const array& argument : arguments) {
+    signature.inputs.emplace_back(argument.shape(), argument.dtype());
+  }
+  cache.add(id, std::move(signature), found);
+  return found;
+}
+
+// What a function's traces are found by: a number that the caller gives, or one that no other
+// function has. When the last copy of such a function goes, so do its traces.
+struct Identity {
+  struct Owner {
+    ~Owner() { process_cache()->erase(reinterpret_cast<std::uintptr_t>(this)); }
+  };
+  explicit Identity(std::uintptr_t given = 0) : id(given) {
+    if (id != 0) return;
+    owner = std::make_shared<Owner>();
+    id = reinterpret_cast<std::uintptr_t>(owner.get());
+  }
+  std::uintptr_t id;
+  std::shared_ptr<Owner> owner;
+};
+
+Function compiled(Function fun, Identity identity, bool shapeless,
+                  std::vector<uint64_t> constants) {
+  return [fun = std::move(fun), identity = std::move(identity), shapeless,
+          constants = std::move(constants)](const Arrays& arguments) {
     CompileMode now = mode().load(std::memory_order_relaxed);
-    if (now == CompileMode::disabled || detail::in_tracing()) return fun(arguments);
-    ProgramOptions options{now != CompileMode::no_simplify, now != CompileMode::no_fuse, shapeless};
-    Stream stream = default_stream(default_device());
-    std::shared_ptr<const Program> program = traces->find(arguments, stream, options);
-    if (!program) {
-      program = trace(fun, arguments, options);
-      Signature signature{{}, stream, options};
-      for (const array& argument : arguments) {
-        signature.inputs.emplace_back(argument.shape(), argument.dtype());
-      }
-      traces->add(std::move(signature), program);
-    }
-    return program->build(arguments);
+    if (!is_compiling(now)) return fun(arguments);
+    auto found = find_or_trace(identity.id, arguments, now, shapeless, constants,
+                               [&](const Arrays& in) { return ArraysAndExtra{fun(in), nullptr}; });
+    return found->program.build(arguments);
   };
 }
 
@@ -112,21 +109,50 @@ void check_function(const F& fun) {
 
 Function compile(Function fun, bool shapeless) {
   check_function(fun);
-  return compiled(std::move(fun), std::make_shared<Traces>(), shapeless);
+  return compiled(std::move(fun), Identity(), shapeless, {});
 }
 
 Function compile(Arrays (*fun)(const Arrays&), bool shapeless) {
   check_function(fun);
-  static sync::Mutex mutex;
-  static auto* known = new std::map<Arrays (*)(const Arrays&), std::shared_ptr<Traces>>;
-  std::lock_guard guard(mutex);
-  std::shared_ptr<Traces>& traces = (*known)[fun];
-  if (!traces) traces = std::make_shared<Traces>();
-  return compiled(fun, traces, shapeless);
+  return compiled(fun, Identity(reinterpret_cast<std::uintptr_t>(fun)), shapeless, {});
 }
 
 void disable_compile() { set_compile_mode(CompileMode::disabled); }
 void enable_compile() { set_compile_mode(CompileMode::enabled); }
 void set_compile_mode(CompileMode new_mode) { mode().store(new_mode); }
+
+namespace detail {
+
+CompileCacheWeakPtr compile_cache() { return process_cache(); }
+
+Function compile(Function fun, std::uintptr_t fun_id, bool shapeless,
+                 std::vector<uint64_t> constants) {
+  check_function(fun);
+  return compiled(std::move(fun), Identity(fun_id), shapeless, std::move(constants));
+}
+
+ArrayFnWithExtra compile(ArrayFnWithExtra fun, std::uintptr_t fun_id, bool shapeless,
+                         std::vector<uint64_t> constants) {
+  check_function(fun);
+  return [fun = std::move(fun), identity = Identity(fun_id), shapeless,
+          constants = std::move(constants)](const Arrays& arguments) -> ArraysAndExtra {
+    CompileMode now = mode().load(std::memory_order_relaxed);
+    if (!is_compiling(now)) return fun(arguments);
+    auto found = find_or_trace(identity.id, arguments, now, shapeless, constants, fun);
+    return {found->program.build(arguments), found->extra};
+  };
+}
+
+void compile_erase(CompileCacheWeakPtr cache, std::uintptr_t fun_id) {
+  if (auto alive = cache.lock()) alive->erase(fun_id);
+}
+
+void compile_clear_cache(CompileCacheWeakPtr cache) {
+  if (auto alive = cache.lock()) alive->clear();
+}
+
+bool compile_available_for_device(const Device&) { return true; }
+
+}  // namespace detail
 
 }  // namespace holdfast

@@ -8,7 +8,7 @@
 #include <holdfast/ops.h>
 #include <holdfast/primitive.h>
 
-#include "graph/tracing.h"
+#include <holdfast/transforms_impl.h>
 #include "ops/support.h"
 #include "ops/views.h"
 #include "transforms/tape.h"

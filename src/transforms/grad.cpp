@@ -4,7 +4,7 @@
 
 #include <holdfast/transforms.h>
 
-#include "graph/tracing.h"
+#include <holdfast/transforms_impl.h>
 #include "ops/support.h"
 #include "ops/views.h"
 #include "transforms/differentiate.h"
@@ -76,7 +76,7 @@ std::vector<size_t> checked_argnums(const std::vector<int>& argnums,
 std::pair<std::vector<array>, std::vector<array>> vjp(
     const std::function<std::vector<array>(const std::vector<array>&)>& fun,
     const std::vector<array>& primals, const std::vector<array>& cotangents) {
-  detail::InTracing tracing;
+  detail::InTracing tracing(false, true);
   std::vector<array> tracers = detail::traced(primals);
   std::vector<array> outputs = fun(tracers);
   std::vector<array> differentiated = with_gradient(outputs);
@@ -95,7 +95,7 @@ std::pair<std::vector<array>, std::vector<array>> jvp(
     const std::function<std::vector<array>(const std::vector<array>&)>& fun,
     const std::vector<array>& primals, const std::vector<array>& tangents) {
   std::vector<array> given = converted("jvp", "tangents", tangents, primals);
-  detail::InTracing tracing;
+  detail::InTracing tracing(false, true);
   std::vector<array> tracers = detail::traced(primals);
   std::vector<array> outputs = fun(tracers);
   return {outputs, detail::push_forward(tracers, given, outputs)};
@@ -116,7 +116,7 @@ ValueAndGradFn value_and_grad(
     std::vector<size_t> places = checked_argnums(argnums, inputs);
     std::vector<array> primals;
     for (size_t place : places) primals.push_back(inputs[place]);
-    detail::InTracing tracing;
+    detail::InTracing tracing(false, true);
     std::vector<array> tracers = detail::traced(primals), arguments = inputs;
     for (size_t i = 0; i < places.size(); ++i) arguments[places[i]] = tracers[i];
     std::vector<array> outputs = fun(arguments);

@@ -8,7 +8,7 @@
 #include <holdfast/primitive.h>
 #include <holdfast/transforms.h>
 
-#include "graph/tracing.h"
+#include <holdfast/transforms_impl.h>
 #include "ops/support.h"
 #include "transforms/differentiate.h"
 #include "transforms/tape.h"
@@ -194,42 +194,72 @@ int mapped_size(const std::vector<array>& inputs, const std::vector<int>& axes) 
 
 }  // namespace
 
+namespace detail {
+
+std::pair<std::vector<array>, std::vector<array>> vmap_trace(
+    const std::function<std::vector<array>(const std::vector<array>&)>& fun,
+    const std::vector<array>& inputs, const std::vector<int>& in_axes) {
+  std::vector<int> axes = one_for_each("in_axes", in_axes, inputs.size());
+  mapped_size(inputs, axes);
+  InTracing tracing;
+  std::vector<array> arguments = inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (axes[i] < 0) continue;
+    Shape shape = inputs[i].shape();
+    shape.erase(shape.begin() + axes[i]);
+    arguments[i] = placeholder(std::move(shape), inputs[i].dtype());
+  }
+  std::vector<array> outputs = fun(arguments);
+  return {std::move(arguments), std::move(outputs)};
+}
+
+std::vector<array> vmap_replace(const std::vector<array>& inputs,
+                                const std::vector<array>& s_inputs,
+                                const std::vector<array>& s_outputs,
+                                const std::vector<int>& in_axes, const std::vector<int>& out_axes) {
+  std::vector<int> axes = one_for_each("in_axes", in_axes, inputs.size());
+  int size = mapped_size(inputs, axes);
+  if (s_inputs.size() != inputs.size()) {
+    throw std::invalid_argument(
+        text("[vmap_replace] expected ", inputs.size(), " traced inputs, got ", s_inputs.size()));
+  }
+  InTracing tracing;
+  std::vector<array> from;
+  Mapped mapped;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (axes[i] < 0) continue;
+    from.push_back(s_inputs[i]);
+    mapped.push_back(inputs[i], axes[i]);
+  }
+  Mapped results = Mapper(size).replay(from, mapped, s_outputs);
+  std::vector<int> targets = one_for_each("out_axes", out_axes, results.values.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    array& value = results.values[i];
+    int ndim = static_cast<int>(value.ndim()) + (results.axes[i] < 0);
+    // Nowhere: only what is the same for all calls can be there; in front, as MLX puts it.
+    if (targets[i] == -1 && results.axes[i] < 0) targets[i] = 0;
+    if (targets[i] == -1) {
+      throw std::invalid_argument(
+          text("[vmap] output ", i, " depends on a mapped input and needs an axis, got -1"));
+    }
+    if (targets[i] < 0 || targets[i] >= ndim) {
+      throw std::out_of_range(text("[vmap] output axis ", targets[i],
+                                   " is out of range for output ", i, " with ", ndim,
+                                   " dimensions"));
+    }
+    value = moveaxis(with_mapped_axis(value, results.axes[i], size, {}), 0, targets[i]);
+  }
+  return results.values;
+}
+
+}  // namespace detail
+
 std::function<std::vector<array>(const std::vector<array>&)> vmap(
     const std::function<std::vector<array>(const std::vector<array>&)>& fun,
     const std::vector<int>& in_axes, const std::vector<int>& out_axes) {
   return [fun, in_axes, out_axes](const std::vector<array>& inputs) {
-    std::vector<int> axes = one_for_each("in_axes", in_axes, inputs.size());
-    int size = mapped_size(inputs, axes);
-    detail::InTracing tracing;
-    std::vector<array> arguments = inputs, from;
-    Mapped mapped;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (axes[i] < 0) continue;
-      Shape shape = inputs[i].shape();
-      shape.erase(shape.begin() + axes[i]);
-      arguments[i] = detail::placeholder(std::move(shape), inputs[i].dtype());
-      from.push_back(arguments[i]);
-      mapped.push_back(inputs[i], axes[i]);
-    }
-    Mapped results = Mapper(size).replay(from, mapped, fun(arguments));
-    std::vector<int> targets = one_for_each("out_axes", out_axes, results.values.size());
-    for (size_t i = 0; i < targets.size(); ++i) {
-      array& value = results.values[i];
-      int ndim = static_cast<int>(value.ndim()) + (results.axes[i] < 0);
-      // Nowhere: only what is the same for all calls can be there; in front, as MLX puts it.
-      if (targets[i] == -1 && results.axes[i] < 0) targets[i] = 0;
-      if (targets[i] == -1) {
-        throw std::invalid_argument(
-            text("[vmap] output ", i, " depends on a mapped input and needs an axis, got -1"));
-      }
-      if (targets[i] < 0 || targets[i] >= ndim) {
-        throw std::out_of_range(text("[vmap] output axis ", targets[i],
-                                     " is out of range for output ", i, " with ", ndim,
-                                     " dimensions"));
-      }
-      value = moveaxis(with_mapped_axis(value, results.axes[i], size, {}), 0, targets[i]);
-    }
-    return results.values;
+    auto [s_inputs, s_outputs] = detail::vmap_trace(fun, inputs, in_axes);
+    return detail::vmap_replace(inputs, s_inputs, s_outputs, in_axes, out_axes);
   };
 }
 

@@ -6,7 +6,7 @@
 #include "transforms/program.h"
 #include "transforms/random_programs.h"
 
-#include "graph/tracing.h"
+#include <holdfast/transforms_impl.h>
 
 using namespace holdfast;
 using namespace holdfast::testing;

@@ -39,6 +39,7 @@ TEST_CASE("environment: defaults") {
   CHECK(settings.retain);
   CHECK(settings.recycle);
   CHECK(settings.fuse);
+  CHECK_FALSE(settings.disable_compile);
   CHECK(!settings.default_device_is_gpu);
   CHECK(settings.max_ops_per_buffer >= 1);
   CHECK(settings.max_bytes_per_buffer >= 1 << 20);
@@ -51,6 +52,7 @@ TEST_CASE("environment: values") {
   CHECK(parse_one("HOLDFAST_MAX_OPS_PER_BUFFER", "1").max_ops_per_buffer == 1);
   CHECK(parse_one("HOLDFAST_MAX_MB_PER_BUFFER", "3").max_bytes_per_buffer == size_t{3} << 20);
   CHECK(!parse_one("HOLDFAST_FUSE", "0").fuse);
+  CHECK(parse_one("HOLDFAST_DISABLE_COMPILE", "1").disable_compile);
   CHECK(!parse_one("HOLDFAST_RECYCLE", "0").recycle);
   CHECK(!parse_one("HOLDFAST_RETAIN", "0").retain);
   CHECK(parse_one("HOLDFAST_RETAIN", "1").retain);

@@ -4,8 +4,8 @@
 
 #include <holdfast/holdfast.h>
 
+#include <holdfast/transforms_impl.h>
 #include "graph/node.h"
-#include "graph/tracing.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
 

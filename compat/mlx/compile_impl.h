@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/compile_impl.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/transforms_impl.h>
+
+#include "mlx/core.h"

@@ -1,0 +1,47 @@
+// What bindings and other transforms need beneath transforms.h: who is tracing, and vmap in two
+// halves.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <holdfast/array.h>
+
+namespace holdfast::detail {
+
+// How many transforms of this thread are tracing, one inside the other.
+int tracing_depth();
+inline bool in_tracing() { return tracing_depth() > 0; }
+// Is one of them tracing for any shape? Then no number may be taken from a shape.
+bool in_dynamic_tracing();
+// Is one of them differentiating?
+bool in_grad_tracing();
+// Does evaluation on this thread keep the graph?
+bool retain_graph();
+
+struct InTracing {
+  explicit InTracing(bool dynamic = false, bool grad = false);
+  ~InTracing();
+  InTracing(const InTracing&) = delete;
+  InTracing& operator=(const InTracing&) = delete;
+
+ private:
+  bool dynamic_, grad_;
+};
+struct RetainGraph {
+  RetainGraph();
+  ~RetainGraph();
+};
+
+// The tracers that `fun` was called with, without the mapped axes, and what it returned.
+std::pair<std::vector<array>, std::vector<array>> vmap_trace(
+    const std::function<std::vector<array>(const std::vector<array>&)>& fun,
+    const std::vector<array>& inputs, const std::vector<int>& in_axes);
+// The outputs for `inputs`, from such a trace.
+std::vector<array> vmap_replace(const std::vector<array>& inputs,
+                                const std::vector<array>& s_inputs,
+                                const std::vector<array>& s_outputs,
+                                const std::vector<int>& in_axes, const std::vector<int>& out_axes);
+
+}  // namespace holdfast::detail
