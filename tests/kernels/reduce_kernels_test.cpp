@@ -257,6 +257,52 @@ TEST_CASE("shapes that take each path: chunks, long rows, wide and narrow column
   });
 }
 
+// Rows of a few small values and both zeros, with `planted` at two random places.
+template <typename T>
+void check_places(Random& random, ReduceOp op, float planted) {
+  constexpr int32_t length = 9001;
+  std::vector<T> row(length);
+  for (T& value : row) {
+    int64_t kind = pick(random, 0, 3);
+    value = static_cast<T>(kind == 0 ? -0.0f : kind == 1 ? 0.0f : kind == 2 ? 1e-3f : -1e-3f);
+  }
+  for (int i = 0; i < 2; ++i) {
+    row[static_cast<size_t>(pick(random, 0, length - 1))] = static_cast<T>(planted);
+  }
+  size_t expected = 0;
+  for (size_t i = 1; i < row.size(); ++i) {
+    auto a = static_cast<float>(row[i]), b = static_cast<float>(row[expected]);
+    bool before = op == ReduceOp::argmin ? a < b : a > b;
+    if (before || (std::isnan(a) && !std::isnan(b))) expected = i;
+  }
+  int32_t shape[] = {length};
+  int64_t strides[] = {1};
+  int axes[] = {0};
+  ReducePlan plan(op, Dtype(TypeToDtype<T>()).val(), shape, strides, axes);
+  uint32_t place = 0;
+  for (int64_t task = 0; task < plan.tasks(0); ++task)
+    plan.run(0, task, row.data(), &place, nullptr);
+  CHECK(place == expected);
+}
+
+TEST_CASE("argmin and argmax find the first of equals, wherever it is") {
+  on_each_instruction_set([](const char* name) {
+    CAPTURE(name);
+    Random random(13);
+    float infinity = std::numeric_limits<float>::infinity();
+    for (float planted : {0.0f, 1e-3f, 5.0f, -5.0f, infinity, -infinity, std::nanf("")}) {
+      CAPTURE(planted);
+      for (ReduceOp op : {ReduceOp::argmin, ReduceOp::argmax}) {
+        for (int round = 0; round < 10; ++round) {
+          check_places<float>(random, op, planted);
+          check_places<float16_t>(random, op, planted);
+          check_places<bfloat16_t>(random, op, planted);
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("reductions of nothing") {
   std::vector<int32_t> shape{3, 0};
   std::vector<int64_t> strides{0, 1};

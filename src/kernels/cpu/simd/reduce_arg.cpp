@@ -1,5 +1,6 @@
 // argmin and argmax, compiled once per instruction set.
 #include "kernels/cpu/simd/reduce_compare.h"
+#include "kernels/cpu/simd/reduce_half_keys.h"
 #include "kernels/cpu/simd/reduce_support.h"
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
@@ -36,18 +37,44 @@ struct ArgExtreme {
   static constexpr bool has_index = true;
   static State identity() { return {C{}, -1}; }
 
-  // The best value first (vectors), then where it is, and that only for a block that improves on
-  // the state.
+  // The best value first, then where it is, and that only for a block that improves on the state.
   static inline void block(State& state, const C* x, int64_t count, int64_t first_index) {
     C best = best_of<Order>(x, count);
     if (state.index >= 0 && !replaces<Order>(best, state.value)) return;
+    int64_t at = first_place(x, count, best);
+    state = {x[at], first_index + at};
+  }
+
+  // Where the element is that `block` found.
+  static inline int64_t first_place(const C* x, int64_t count, C best) {
     int64_t at = 0;
     if (is_nan(best)) {
       while (!is_nan(x[at])) ++at;
-    } else {
-      while (!same(x[at], best)) ++at;
+      return at;
     }
-    state = {x[at], first_index + at};
+    if constexpr (is_real_float<C>) {
+      using V = typename NativeVector<C>::type;
+      constexpr int width = vector_bytes / sizeof(C);
+      while (at + width <= count && !any_lane(load_vector<V>(x + at) == best)) at += width;
+    }
+    while (!same(x[at], best)) ++at;
+    return at;
+  }
+
+  // A row of half type compares as integers, without a conversion.
+  static void row(const T* x, int64_t length, int64_t first_index, State& state)
+    requires(is_same<T, Float16> || is_same<T, BFloat16>)
+  {
+    using Keys = HalfKeys<T, Order>;
+    for (int64_t i = 0; i < length; i += reduce_block) {
+      int64_t count = length - i < reduce_block ? length - i : reduce_block;
+      int16_t best = Keys::largest(x + i, count);
+      T held{};
+      from_float(state.value, held);
+      if (state.index >= 0 && best <= Keys::of(held)) continue;
+      int64_t at = i + Keys::find(x + i, count, best);
+      state = {to_float(x[at]), first_index + at};
+    }
   }
 
   // Values and indices of a few columns in arrays of their own, down all rows.

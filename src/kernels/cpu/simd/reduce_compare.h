@@ -38,6 +38,21 @@ inline bool replaces(T a, T b) {
 template <typename T>
 inline constexpr bool is_real_float = is_same<T, float> || is_same<T, double>;
 
+// Whether a comparison of vectors holds in some lane.
+template <typename Mask>
+inline bool any_lane(Mask mask) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
+  return _mm256_testz_si256((__m256i)mask, (__m256i)mask) == 0;
+#else
+  uint64_t parts[sizeof(Mask) / 8], any = 0;
+  std::memcpy(parts, &mask, sizeof(Mask));
+  for (uint64_t part : parts) any |= part;
+  return any != 0;
+#endif
+}
+
 // The first of `count` >= 1 elements in the order (by value): NaN if there is one.
 template <typename Order, typename T>
 inline T best_of(const T* x, int64_t count) {
@@ -69,11 +84,18 @@ inline T best_of(const T* x, int64_t count) {
           nan[v] |= value != value;
         }
       }
-      for (int v = 0; v < vectors; ++v) {
-        for (int l = 0; l < width; ++l) {
-          if (nan[v][l]) return static_cast<T>(__builtin_nan(""));
-          if (replaces<Order>(static_cast<T>(best[v][l]), result)) result = best[v][l];
+#pragma GCC unroll 3
+      for (int v = 1; v < vectors; ++v) {
+        if constexpr (is_same<Order, Less>) {
+          best[0] = best[v] < best[0] ? best[v] : best[0];
+        } else {
+          best[0] = best[v] > best[0] ? best[v] : best[0];
         }
+        nan[0] |= nan[v];
+      }
+      if (any_lane(nan[0])) return static_cast<T>(__builtin_nan(""));
+      for (int l = 0; l < width; ++l) {
+        if (Order::before(static_cast<T>(best[0][l]), result)) result = best[0][l];
       }
     }
     for (; i < count; ++i) {

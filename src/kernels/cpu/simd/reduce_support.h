@@ -34,6 +34,10 @@ struct ReduceLoops {
   }
 
   static inline void row(const Element* input, int64_t length, int64_t first_index, State& state) {
+    if constexpr (requires { P::row(input, length, first_index, state); }) {
+      P::row(input, length, first_index, state);
+      return;
+    }
     constexpr int64_t step = converts ? convert_block : reduce_block;
     Compute buffer[converts ? convert_block : 1];
     for (int64_t i = 0; i < length; i += step) {
