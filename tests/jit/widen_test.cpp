@@ -212,6 +212,43 @@ kernel void k(device const uint* n [[buffer(0)]], device atomic_uint* counts [[b
       shapes);
 }
 
+TEST_CASE("widen: atomics of threadgroup memory go lane by lane") {
+  check_widened(R"(
+kernel void k(device const uint* n [[buffer(0)]], device const float* x [[buffer(1)]],
+              device float* y [[buffer(2)]], device uint* z [[buffer(3)]],
+              uint gid [[thread_position_in_grid]], uint index [[thread_index_in_threadgroup]],
+              uint group [[threadgroup_position_in_grid]]) {
+  threadgroup atomic_uint flips[8], last[8], top[8], other_top[8];
+  threadgroup atomic_float sums[8];
+  if (index < 8) {
+    atomic_store_explicit(&flips[index], 9u, memory_order_relaxed);
+    atomic_store_explicit(&top[index], 0u, memory_order_relaxed);
+    atomic_store_explicit(&other_top[index], 0u, memory_order_relaxed);
+    atomic_store_explicit(&last[index], 7u, memory_order_relaxed);
+    atomic_store_explicit(&sums[index], 0.0f, memory_order_relaxed);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  uint u = n[gid];
+  atomic_fetch_add_explicit(&sums[u % 8], x[gid] * 1.1f, memory_order_relaxed);
+  atomic_exchange_explicit(&last[u / 8 % 8], u, memory_order_relaxed);
+  atomic_fetch_xor_explicit(&flips[7 - u % 4], 5u, memory_order_relaxed);
+  threadgroup atomic_uint* either = x[gid] > 0 ? &top[u % 8] : &other_top[u % 5];
+  atomic_fetch_max_explicit(either, u / 3, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (index < 8) {
+    uint at = group * 8 + index;
+    y[at] = atomic_load_explicit(&sums[index], memory_order_relaxed);
+    z[at * 4] = atomic_load_explicit(&flips[index], memory_order_relaxed);
+    z[at * 4 + 1] = atomic_load_explicit(&last[index], memory_order_relaxed);
+    z[at * 4 + 2] = atomic_load_explicit(&top[index], memory_order_relaxed);
+    z[at * 4 + 3] = atomic_load_explicit(&other_top[index], memory_order_relaxed);
+  }
+})",
+                {Buffer::integers(1024, 5), Buffer::floats(1024, 6), Buffer::zeros(4096),
+                 Buffer::zeros(8192)},
+                rows);
+}
+
 TEST_CASE("widen: integers of all widths, division and shifts") {
   check_widened(R"(
 kernel void k(device const uint* n [[buffer(0)]], device const int* m [[buffer(1)]],

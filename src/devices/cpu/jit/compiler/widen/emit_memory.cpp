@@ -1,8 +1,7 @@
-// Loads, stores and atomics: one access for all lanes where the address is the same, one wide
+// Loads and stores: one access for all lanes where the address is the same, one wide
 // access where it rises with the lane, else a gather or a scatter. Lanes that are off touch no
 // memory.
 #include <llvm/IR/Module.h>
-#include <llvm/Transforms/Utils/LowerAtomic.h>
 
 #include <numeric>
 
@@ -312,121 +311,6 @@ void Emitter::scatter(Value* value, Value* pointers, llvm::Align align) {
   for_each_lane([&](Value* lane) {
     b_.CreateAlignedStore(take(stored, lane), take(addresses, lane), align);
   });
-}
-
-void Emitter::emit_atomic(llvm::AtomicRMWInst& atomic) {
-  using Operation = llvm::AtomicRMWInst;
-  const Value* pointer = atomic.getPointerOperand();
-  const Value* operand = atomic.getValOperand();
-  llvm::Type* type = plain(operand->getType());
-  bool own = is_group_private(pointer);
-  auto perform_one = [&](Value* at, Value* value) -> Value* {
-    if (!own)
-      return b_.CreateAtomicRMW(atomic.getOperation(), at, value, atomic.getAlign(),
-                                atomic.getOrdering());
-    Value* old = b_.CreateAlignedLoad(type, at, atomic.getAlign());
-    b_.CreateAlignedStore(llvm::buildAtomicRMWValue(atomic.getOperation(), b_, old, value), at,
-                          atomic.getAlign());
-    return old;
-  };
-  if (shape(pointer).kind == Shape::uniform && atomic.use_empty() && type->isIntegerTy() &&
-      (type->isIntegerTy(32) || type->isIntegerTy(64))) {
-    bool narrow = type->isIntegerTy(32);
-    std::optional<msl::Intrinsic> reduction;
-    using msl::Intrinsic;
-    switch (atomic.getOperation()) {
-      case Operation::Add:
-      case Operation::Sub:
-        reduction = narrow ? Intrinsic::reduce_add_u32 : Intrinsic::reduce_add_u64;
-        break;
-      case Operation::And:
-        reduction = narrow ? Intrinsic::reduce_and_u32 : Intrinsic::reduce_and_u64;
-        break;
-      case Operation::Or:
-        reduction = narrow ? Intrinsic::reduce_or_u32 : Intrinsic::reduce_or_u64;
-        break;
-      case Operation::Xor:
-        reduction = narrow ? Intrinsic::reduce_xor_u32 : Intrinsic::reduce_xor_u64;
-        break;
-      case Operation::Max:
-        reduction = narrow ? Intrinsic::reduce_max_i32 : Intrinsic::reduce_max_i64;
-        break;
-      case Operation::Min:
-        reduction = narrow ? Intrinsic::reduce_min_i32 : Intrinsic::reduce_min_i64;
-        break;
-      case Operation::UMax:
-        reduction = narrow ? Intrinsic::reduce_max_u32 : Intrinsic::reduce_max_u64;
-        break;
-      case Operation::UMin:
-        reduction = narrow ? Intrinsic::reduce_min_u32 : Intrinsic::reduce_min_u64;
-        break;
-      default:
-        break;
-    }
-    if (reduction) {
-      perform_one(scalar_of(pointer),
-                  lanes_.reduce(*reduction, vector_of(operand), all_on() ? nullptr : mask()));
-      return;
-    }
-  }
-  // One after the other in a loop: a processor learns that a place may be the one just written to.
-  loops_over_lanes_ = true;
-  Shape at_shape = shape(pointer);
-  bool by_stride = at_shape.kind == Shape::uniform || at_shape.kind == Shape::linear;
-  Value* base = by_stride ? scalar_of(pointer) : nullptr;
-  Staged addresses = base ? Staged{} : stage(vector_of(pointer), 0);
-  Value* single = shape(operand).kind == Shape::uniform ? scalar_of(operand) : nullptr;
-  Staged values = single ? Staged{} : stage(vector_of(operand), 1);
-  Staged results = stage_result(type, 2);
-  for_each_lane([&](Value* lane) {
-    Value* at = nullptr;
-    if (base) {
-      Value* offset = b_.CreateMul(b_.CreateZExt(lane, b_.getInt64Ty()),
-                                   b_.getInt64(static_cast<uint64_t>(at_shape.stride)));
-      at = b_.CreateGEP(b_.getInt8Ty(), base, offset);
-    } else {
-      at = take(addresses, lane);
-    }
-    Value* old = perform_one(at, single ? single : take(values, lane));
-    if (!atomic.use_empty()) put(results, lane, old);
-  });
-  if (!atomic.use_empty()) define(atomic, collect(results));
-  loops_over_lanes_ = false;
-}
-
-void Emitter::emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic) {
-  const Value* pointer = atomic.getPointerOperand();
-  llvm::Type* type = plain(atomic.getNewValOperand()->getType());
-  bool own = is_group_private(pointer);
-  loops_over_lanes_ = true;
-  Staged addresses = stage(vector_of(pointer), 0);
-  Staged expected = stage(vector_of(atomic.getCompareOperand()), 1);
-  Staged desired = stage(vector_of(atomic.getNewValOperand()), 2);
-  Staged old_values = stage_result(type, 3);
-  Staged successes = stage_result(b_.getInt8Ty(), 4);
-  for_each_lane([&](Value* lane) {
-    Value* at = take(addresses, lane);
-    Value* want = take(expected, lane);
-    Value* put_value = take(desired, lane);
-    Value *old = nullptr, *success = nullptr;
-    if (own) {
-      old = b_.CreateAlignedLoad(type, at, atomic.getAlign());
-      success = b_.CreateICmpEQ(old, want);
-      b_.CreateAlignedStore(b_.CreateSelect(success, put_value, old), at, atomic.getAlign());
-    } else {
-      Value* both =
-          b_.CreateAtomicCmpXchg(at, want, put_value, atomic.getAlign(),
-                                 atomic.getSuccessOrdering(), atomic.getFailureOrdering());
-      old = b_.CreateExtractValue(both, 0);
-      success = b_.CreateExtractValue(both, 1);
-    }
-    put(old_values, lane, old);
-    put(successes, lane, b_.CreateZExt(success, b_.getInt8Ty()));
-  });
-  loops_over_lanes_ = false;
-  Value* flags = collect(successes);
-  exchanges_[&atomic] = {collect(old_values),
-                         b_.CreateICmpNE(flags, llvm::Constant::getNullValue(flags->getType()))};
 }
 
 }  // namespace holdfast::jit

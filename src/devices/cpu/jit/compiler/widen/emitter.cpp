@@ -141,7 +141,8 @@ void Emitter::make_function() {
   three(offsetof(GroupContext, grid), grid, "grid");
   out_.simdgroups = field(offsetof(GroupContext, simdgroups), b_.getInt32Ty(), "simdgroups");
   Value* count = field(offsetof(GroupContext, count), b_.getInt64Ty(), "count");
-  Value* memory = field(offsetof(GroupContext, threadgroup_memory), pointer, "threadgroup_memory");
+  threadgroup_memory_ =
+      field(offsetof(GroupContext, threadgroup_memory), pointer, "threadgroup_memory");
   Value* frames = field(offsetof(GroupContext, frame), pointer, "frames");
   b_.CreateBr(out_.group);
   b_.SetInsertPoint(out_.group);
@@ -273,12 +274,9 @@ void Emitter::make_function() {
   b_.CreateCondBr(go_on, out_.group, end);
   b_.SetInsertPoint(end);
   b_.CreateRetVoid();
-  known_[nullptr] = memory;
 }
 
 void Emitter::place_globals() {
-  Value* memory = known_.lookup(nullptr);
-  known_.erase(nullptr);
   b_.SetInsertPoint(entry_->getTerminator());
   uint64_t used = 0;
   for (llvm::GlobalVariable& global : module_.globals()) {
@@ -287,8 +285,8 @@ void Emitter::place_globals() {
           std::max(llvm::Align(16),
                    global.getAlign().value_or(layout_.getPrefTypeAlign(global.getValueType())));
       used = llvm::alignTo(used, alignment);
-      known_[&global] =
-          b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), memory, used, global.getName());
+      known_[&global] = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), threadgroup_memory_, used,
+                                                      global.getName());
       used += layout_.getTypeAllocSize(global.getValueType());
     } else {
       bool is_used = llvm::any_of(global.users(), [&](const llvm::User* user) {

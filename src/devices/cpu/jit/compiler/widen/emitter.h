@@ -130,11 +130,15 @@ class Emitter {
   bool all_on() const { return version_ == converged && !predicate_; }
   Value* mask_bits() { return lanes_.bits(mask()); }
 
+  // emit_atomics.cpp
+  void emit_atomic(llvm::AtomicRMWInst& atomic);
+  void update_own(Value* pointers, const Value& operand,
+                  llvm::function_ref<Value*(Value* at, Value* value)> perform_one);
+  void emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic);
+
   // emit_memory.cpp
   void emit_load(llvm::LoadInst& load);
   void emit_store(llvm::StoreInst& store);
-  void emit_atomic(llvm::AtomicRMWInst& atomic);
-  void emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic);
   Value* load_consecutive(llvm::Type* type, Value* base, llvm::Align align);
   bool load_group(llvm::LoadInst& load);
   Value* gather(llvm::Type* type, Value* pointers, llvm::Align align);
@@ -181,6 +185,7 @@ class Emitter {
   Value* context_pointer_ = nullptr;
   Value* cancelled_ = nullptr;
   Value* eligible_ = nullptr;   // whether this simdgroup may run converged
+  Value* threadgroup_memory_ = nullptr;
   Value* remaining_ = nullptr;  // threads of the group from this simdgroup's first on
   Value* position_[3] = {};     // of lane 0, converged
   Value* size_[3] = {};
