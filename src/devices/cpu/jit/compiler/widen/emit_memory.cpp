@@ -159,8 +159,10 @@ void Emitter::emit_load(llvm::LoadInst& load) {
   bool whole = size == layout_.getTypeAllocSize(type) && !type->isIntegerTy(1);
   if (s.kind == Shape::linear && whole) {
     Value* base = scalar_of(pointer);
-    if (s.stride == static_cast<int64_t>(size))
+    if (s.stride == static_cast<int64_t>(size)) {
+      if (all_on() && loops_.strided.contains(&load)) prefetch_behind(type, base);
       return define(load, load_consecutive(type, base, load.getAlign()));
+    }
     if (all_on() && s.stride == -static_cast<int64_t>(size)) {
       base = b_.CreateConstGEP1_64(b_.getInt8Ty(), base, static_cast<uint64_t>(s.stride * 31));
       Value* made = b_.CreateAlignedLoad(wide(type), base, load.getAlign());
@@ -175,6 +177,18 @@ void Emitter::emit_load(llvm::LoadInst& load) {
     remark(load, "gathers from an address that varies", pointer);
   }
   define(load, gather(type, vector_of(pointer), load.getAlign()));
+}
+
+// Simdgroups run one after the other: while this one computes, the lines that the next one wants
+// are on their way. A walk in long steps is nothing that processors see through.
+void Emitter::prefetch_behind(llvm::Type* type, Value* base) {
+  constexpr uint64_t line = 64;
+  uint64_t own = layout_.getTypeStoreSize(type) * lane_count;
+  for (uint64_t at = own; at < 2 * own; at += line) {
+    Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), base, at);
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {address, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  }
 }
 
 // Neighbouring loads whose lanes lie alike, read together.

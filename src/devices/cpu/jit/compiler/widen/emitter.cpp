@@ -24,8 +24,7 @@ using msl::Intrinsic;
 
 Emitter::Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory& memory,
                  const Shapes& converged_shapes, const Shapes& masked_shapes,
-                 const Linearisation& linearisation,
-                 const llvm::DenseSet<const llvm::BasicBlock*>& polled_headers, InstructionSet set,
+                 const Linearisation& linearisation, const LoopFacts& loops, InstructionSet set,
                  WidenResult& result)
     : scalar_(scalar),
       module_(*scalar.getParent()),
@@ -35,7 +34,7 @@ Emitter::Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory&
       memory_(memory),
       shapes_{&converged_shapes, &masked_shapes},
       linearisation_(linearisation),
-      polled_headers_(polled_headers),
+      loops_(loops),
       set_(set),
       result_(result),
       b_(scalar.getContext()),
@@ -638,7 +637,7 @@ void Emitter::perform(llvm::ArrayRef<Assignment> assignments) {
 // On the back edge of a loop that may not end.
 void Emitter::poll(Block* from, Block* to) {
   const llvm::Loop* loop = flow_.loops.getLoopFor(to);
-  if (!loop || loop->getHeader() != to || !loop->contains(from) || !polled_headers_.contains(to))
+  if (!loop || loop->getHeader() != to || !loop->contains(from) || !loops_.polled.contains(to))
     return;
   llvm::LoadInst* flag = b_.CreateAlignedLoad(b_.getInt32Ty(), cancelled_, llvm::Align(4));
   flag->setAtomic(llvm::AtomicOrdering::Monotonic);

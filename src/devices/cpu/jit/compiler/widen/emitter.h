@@ -21,6 +21,7 @@
 
 #include "devices/cpu/jit/compiler/widen/cross_lane.h"
 #include "devices/cpu/jit/compiler/widen/linearise.h"
+#include "devices/cpu/jit/compiler/widen/loop_facts.h"
 #include "devices/cpu/jit/compiler/widen/private_memory.h"
 #include "devices/cpu/jit/compiler/widen/shapes.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
@@ -53,8 +54,7 @@ class Emitter {
  public:
   Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory& memory,
           const Shapes& converged, const Shapes& masked, const Linearisation& linearisation,
-          const llvm::DenseSet<const llvm::BasicBlock*>& polled_headers, InstructionSet set,
-          WidenResult& result);
+          const LoopFacts& loops, InstructionSet set, WidenResult& result);
 
   GroupFunction run();
 
@@ -141,6 +141,7 @@ class Emitter {
   void emit_store(llvm::StoreInst& store);
   Value* load_consecutive(llvm::Type* type, Value* base, llvm::Align align);
   bool load_group(llvm::LoadInst& load);
+  void prefetch_behind(llvm::Type* type, Value* base);
   Value* gather(llvm::Type* type, Value* pointers, llvm::Align align);
   Value* gather_narrow(llvm::Type* type, Value* pointers);
   void scatter(Value* value, Value* pointers, llvm::Align align);
@@ -173,7 +174,7 @@ class Emitter {
   const PrivateMemory& memory_;
   const Shapes* shapes_[2];
   const Linearisation& linearisation_;
-  const llvm::DenseSet<const Block*>& polled_headers_;
+  const LoopFacts& loops_;
   InstructionSet set_;
   WidenResult& result_;
 
@@ -184,8 +185,8 @@ class Emitter {
   Block* entry_ = nullptr;
   Value* context_pointer_ = nullptr;
   Value* cancelled_ = nullptr;
-  Value* eligible_ = nullptr;   // whether this simdgroup may run converged
   Value* threadgroup_memory_ = nullptr;
+  Value* eligible_ = nullptr;   // whether this simdgroup may run converged
   Value* remaining_ = nullptr;  // threads of the group from this simdgroup's first on
   Value* position_[3] = {};     // of lane 0, converged
   Value* size_[3] = {};

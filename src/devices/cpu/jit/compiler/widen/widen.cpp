@@ -1,9 +1,6 @@
 #include "devices/cpu/jit/compiler/widen/widen.h"
 
 #include <llvm/ADT/PostOrderIterator.h>
-#include <llvm/Analysis/AssumptionCache.h>
-#include <llvm/Analysis/ScalarEvolution.h>
-#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
@@ -47,23 +44,6 @@ void split_at_guards(const Shapes& shapes, llvm::Function& function) {
   }
 }
 
-// Loops that may run for ever, or for very long because there are loops inside.
-llvm::DenseSet<const BasicBlock*> find_polled(llvm::Function& function, ControlFlow& flow) {
-  llvm::TargetLibraryInfoImpl library(llvm::Triple(function.getParent()->getTargetTriple()));
-  llvm::TargetLibraryInfo info(library);
-  llvm::AssumptionCache assumptions(function);
-  llvm::ScalarEvolution evolution(function, info, assumptions, flow.dominators, flow.loops);
-  llvm::DenseSet<const BasicBlock*> result;
-  for (llvm::Loop* loop : flow.loops.getLoopsInPreorder()) {
-    constexpr unsigned few = 4096;
-    unsigned most = evolution.getSmallConstantMaxTripCount(loop);
-    bool is_short = most != 0 && most <= few;
-    bool is_bounded = loop->isInnermost() && evolution.hasLoopInvariantBackedgeTakenCount(loop);
-    if (!is_short && !is_bounded) result.insert(loop->getHeader());
-  }
-  return result;
-}
-
 llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& result) {
   OffsetPool pool;
   {
@@ -76,9 +56,9 @@ llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& re
   Shapes converged(normal, flow, memory, pool, Assumption::converged);
   Shapes masked(normal, flow, memory, pool, Assumption::any);
   Linearisation linearisation(normal, flow, masked);
-  llvm::DenseSet<const BasicBlock*> polled = find_polled(normal, flow);
+  LoopFacts loops(normal, flow);
   GroupFunction group =
-      Emitter(normal, flow, memory, converged, masked, linearisation, polled, set, result).run();
+      Emitter(normal, flow, memory, converged, masked, linearisation, loops, set, result).run();
   cut_at_barriers(group);
   result.frame_bytes = static_cast<uint32_t>(group.frame_bytes);
   if (result.wants_remarks) {
