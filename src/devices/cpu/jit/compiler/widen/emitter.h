@@ -63,14 +63,26 @@ class Emitter {
   using Block = llvm::BasicBlock;
   using Value = llvm::Value;
 
-  // emitter.cpp: the frame of the function, variables, control flow
-  void make_function();
-  void place_globals();
-  void place_private_memory();
+  // emitter.cpp: what is computed once, how long values live, their variables
   void hoist_uniform();
   bool can_hoist(const llvm::Instruction& instruction) const;
   void find_escaping();
   void find_live();
+  llvm::AllocaInst* variable(const Value* value, Version version);
+  llvm::AllocaInst* make_variable(llvm::Type* type, const llvm::Twine& name);
+  llvm::AllocaInst* pending(Block* block);
+  llvm::AllocaInst* mask_of(Block* block);
+  llvm::AllocaInst* condition_of(Block* block);
+  bool is_dual(const Value* value) const;
+  Block* new_block(const llvm::Twine& name);
+
+  // emit_frame.cpp: the function around the body, memory
+  void make_function();
+  void place_positions(Value* index, Value* in_one_row);
+  void place_globals();
+  void place_private_memory();
+
+  // emit_control.cpp: blocks, masks, branches
   void emit_block(Version version, Block* block);
   void emit_guards(Block* block);
   void emit_mask(Block* block);
@@ -98,13 +110,6 @@ class Emitter {
   void jump_converged(Block* from, Block* to);
   void jump_to_first(Block* from, llvm::ArrayRef<Block*> to, Block* certain);
   void to_masked(const llvm::DenseSet<const Value*>& live);
-  llvm::AllocaInst* variable(const Value* value, Version version);
-  llvm::AllocaInst* make_variable(llvm::Type* type, const llvm::Twine& name);
-  llvm::AllocaInst* pending(Block* block);
-  llvm::AllocaInst* mask_of(Block* block);
-  llvm::AllocaInst* condition_of(Block* block);
-  bool is_dual(const Value* value) const;
-  Block* new_block(const llvm::Twine& name);
 
   // emit_values.cpp: values of the block being written, arithmetic
   Shape shape(const Value* value) const { return shapes_[version_]->of(value); }

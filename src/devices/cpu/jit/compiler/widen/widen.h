@@ -6,6 +6,7 @@
 //   normal_form   the scalar function in the shape that the rest expects
 //   shapes        which values are the same in all lanes, which rise with the lane, which vary
 //   linearise     the order in which blocks run when lanes part, and what may wait meanwhile
+//   loop_facts    which loops may run for ever, which loads walk through memory in long steps
 //   emitter       writes the body twice, block by block, with one set of variables:
 //                   converged  all 32 lanes are on and in one place, thread positions rise with the
 //                              lane: branches are jumps, no masks. Leaves for the other version
