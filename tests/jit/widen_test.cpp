@@ -541,3 +541,39 @@ kernel void k(device const uint* x [[buffer(0)]], device const float* table [[bu
                 {Buffer::integers(1024, 1), Buffer::floats(32, 2), Buffer::zeros(4 * 8 * 1024)},
                 rows);
 }
+
+// What is kept on disk and shared must not depend on where LLVM's objects happen to lie.
+TEST_CASE("widen: one source gives the same object, byte for byte, each time") {
+  const char* text = R"(
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+              device const uint* n [[buffer(2)]], uint gid [[thread_position_in_grid]],
+              uint tid [[thread_index_in_threadgroup]], uint group [[threadgroup_position_in_grid]]) {
+  threadgroup float shared[256];
+  float a = x[gid], b = x[gid + 1], c = a * b, d = 0;
+  uint i = group, j = group * 2, m = group + 3, q = group ^ 5, r = group | 9;
+  for (uint t = 0; t < n[gid]; ++t) {
+    if (a < b) { i += 3; j ^= i; c += x[i]; } else { m += j; q ^= m; d += x[m & 255]; }
+    if (c > 100) break;
+    r += i + q;
+    a = c - d;
+  }
+  shared[tid] = a + float(i + j);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  float e = shared[255 - tid] * b;
+  for (uint t = 0; t < n[0]; ++t) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    shared[tid] = e + c;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    e += shared[(tid + t) & 255] * d;
+  }
+  y[gid] = e + float(m + q + r);
+})";
+  for (InstructionSet set : testing::instruction_sets()) {
+    std::vector<char> first = testing::compile_msl(text, Lowering::widened, set).object;
+    std::vector<std::vector<char>> in_between;
+    for (size_t i = 1; i < 6; ++i) {
+      in_between.emplace_back(i * 1000);
+      CHECK(testing::compile_msl(text, Lowering::widened, set).object == first);
+    }
+  }
+}

@@ -82,7 +82,7 @@ void Emitter::emit_guards(Block* block) {
 }
 
 // From the converged version: what the masked one holds as vectors.
-void Emitter::to_masked(const llvm::DenseSet<const Value*>& live) {
+void Emitter::to_masked(const ValueSet& live) {
   for (const Value* value : live) {
     Value* vector = as_vector(scalar_of(value), shapes_[converged]->of(value));
     b_.CreateStore(vector, variable(value, masked));

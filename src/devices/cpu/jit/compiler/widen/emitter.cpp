@@ -151,7 +151,7 @@ void Emitter::find_live() {
     changed = false;
     for (auto it = linearisation_.order().rbegin(); it != linearisation_.order().rend(); ++it) {
       Block* block = *it;
-      llvm::DenseSet<const Value*> out;
+      ValueSet out;
       for (Block* next : llvm::successors(block)) {
         for (const Value* value : live_in_[next]) {
           auto* phi = dyn_cast<llvm::PHINode>(value);
@@ -162,7 +162,7 @@ void Emitter::find_live() {
           if (is_dual(incoming)) out.insert(incoming);
         }
       }
-      llvm::DenseSet<const Value*> in;
+      ValueSet in;
       for (const Value* value : out) {
         if (!defined[block].contains(value)) in.insert(value);
       }

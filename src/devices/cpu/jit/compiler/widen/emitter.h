@@ -12,6 +12,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/MapVector.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
@@ -62,6 +63,8 @@ class Emitter {
   enum Version : uint8_t { converged, masked };
   using Block = llvm::BasicBlock;
   using Value = llvm::Value;
+  // What is iterated over keeps its order: the object must not depend on addresses.
+  using ValueSet = llvm::SetVector<const Value*>;
 
   // emitter.cpp: what is computed once, how long values live, their variables
   void hoist_uniform();
@@ -109,7 +112,7 @@ class Emitter {
   void poll(Block* from, Block* to);
   void jump_converged(Block* from, Block* to);
   void jump_to_first(Block* from, llvm::ArrayRef<Block*> to, Block* certain);
-  void to_masked(const llvm::DenseSet<const Value*>& live);
+  void to_masked(const ValueSet& live);
 
   // emit_values.cpp: values of the block being written, arithmetic
   Shape shape(const Value* value) const { return shapes_[version_]->of(value); }
@@ -201,9 +204,8 @@ class Emitter {
   llvm::DenseMap<const Value*, Value*>
       known_;  // the same in both versions, defined in the entry or the head
   llvm::DenseMap<const Value*, Value*> known_converged_;
-  llvm::DenseSet<const Value*> escaping_;  // live longer than their block
-  llvm::DenseMap<const Block*, llvm::DenseSet<const Value*>> live_in_,
-      live_out_;  // dual values only
+  llvm::DenseSet<const Value*> escaping_;                      // live longer than their block
+  llvm::DenseMap<const Block*, ValueSet> live_in_, live_out_;  // dual values only
   llvm::DenseMap<const Block*, Block*> blocks_[2];
   llvm::DenseMap<const Block*, Block*> end_blocks_;  // masked: after the condition is known
   llvm::DenseMap<const Value*, llvm::AllocaInst*> variables_[2];

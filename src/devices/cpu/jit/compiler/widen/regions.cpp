@@ -264,7 +264,6 @@ class Cutter {
     llvm::SSAUpdater updater;
     updater.Initialize(value->getType(), value->getName());
     updater.AddAvailableValue(value->getParent(), value);
-    llvm::DenseSet<Value*> own;
     for (Cut& cut : cuts_) {
       if (auto found = cut.restored.find(value);
           found != cut.restored.end() && cut.live.contains(value)) {
@@ -287,7 +286,7 @@ class Cutter {
   llvm::DenseSet<BasicBlock*> prologue_, cut_before_;
   llvm::DenseMap<BasicBlock*, llvm::DenseSet<BasicBlock*>> reachable_;
   llvm::MapVector<Instruction*, uint64_t> slots_;
-  llvm::DenseSet<Instruction*> recomputed_;
+  llvm::SetVector<Instruction*> recomputed_;
   llvm::AllocaInst *waiting_ = nullptr, *first_round_ = nullptr;
   llvm::SwitchInst* states_ = nullptr;
 };
