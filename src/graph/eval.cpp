@@ -14,7 +14,7 @@
 #include "graph/eval_errors.h"
 #include "graph/group.h"
 #include "graph/node.h"
-#include "graph/visited.h"
+#include "graph/order.h"
 
 namespace holdfast {
 
@@ -35,8 +35,8 @@ class Evaluator {
     fuse_ = fusion_override().value_or(environment::settings().fuse);
     keep_graph_ = detail::retain_graph();
     try {
-      for (const array& output : outputs) order(output);
-      for (array& node : tape_) process(std::move(node));
+      order_.add(outputs);
+      for (array& node : order_.nodes()) process(std::move(node));
       encode_group();
     } catch (const std::bad_alloc&) {
       abandon();
@@ -58,52 +58,6 @@ class Evaluator {
   }
 
  private:
-  // --- order ---
-
-  static bool is_pending(const Node& node) {
-    uint8_t status = node.status.load(std::memory_order_acquire);
-    return status == Node::unscheduled || status == Node::claimed;
-  }
-
-  // Appends what `root` needs to the tape, inputs first.
-  void order(const array& root) {
-    if (!is_pending(*root.node()) || !visited_.insert(root.node())) return;
-    stack_.push_back({root, 0});
-    while (!stack_.empty()) {
-      Frame& frame = stack_.back();
-      if (Node* child = next_child(frame)) {
-        stack_.push_back({array(child), 0});
-      } else {
-        if (frame.is_claimed) claimed_elsewhere_.push_back(frame.node.node());
-        tape_.push_back(std::move(frame.node));
-        stack_.pop_back();
-      }
-    }
-  }
-
-  struct Frame {
-    array node;
-    size_t next;
-    bool is_claimed = false;  // by another thread: its inputs were not looked at
-  };
-
-  // An input that has to be evaluated first, with a reference. A node that another thread claimed
-  // has its inputs encoded already, or will have when that thread is done with it.
-  Node* next_child(Frame& frame) {
-    Node& node = *frame.node.node();
-    std::lock_guard guard(node.lock);
-    uint8_t status = node.status.load(std::memory_order_relaxed);
-    frame.is_claimed = status == Node::claimed;
-    if (status != Node::unscheduled) return nullptr;
-    while (frame.next < node.inputs.size()) {
-      Node* input = node.inputs[frame.next++].node();
-      if (!is_pending(*input) || !visited_.insert(input)) continue;
-      input->references.fetch_add(1, std::memory_order_relaxed);
-      return input;
-    }
-    return nullptr;
-  }
-
   // --- encoding ---
 
   // The thread that had the node claimed when we ordered the graph may have failed, and left inputs
@@ -117,7 +71,7 @@ class Evaluator {
 
   void process(array node) {
     Node& n = *node.node();
-    if (!claimed_elsewhere_.empty() && std::erase(claimed_elsewhere_, &n) > 0) {
+    if (order_.take_claimed_elsewhere(&n)) {
       process_claimed_elsewhere(node);
       return;
     }
@@ -319,19 +273,13 @@ class Evaluator {
   }
 
   void clear() noexcept {
-    tape_.clear();
-    stack_.clear();
-    visited_.clear();
+    order_.clear();
     touched_.clear();
     outputs_.clear();
-    claimed_elsewhere_.clear();
   }
 
   exec::Runtime* runtime_ = &exec::Runtime::get();
-  std::vector<Frame> stack_;
-  std::vector<array> tape_;
-  std::vector<const Node*> claimed_elsewhere_;
-  VisitedSet visited_;
+  detail::Order order_;
   std::vector<exec::Queue*> touched_;
   std::vector<Event> waits_;
   std::vector<array> outputs_;

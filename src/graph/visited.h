@@ -14,7 +14,7 @@ class VisitedSet {
   bool insert(const void* pointer) {
     if ((used_ + 1) * 2 > slots_.size()) grow();
     size_t mask = slots_.size() - 1;
-    size_t i = hash(pointer) & mask;
+    size_t i = first_slot(pointer);
     while (slots_[i]) {
       if (slots_[i] == pointer) return false;
       i = (i + 1) & mask;
@@ -23,6 +23,16 @@ class VisitedSet {
     ++used_;
     return true;
   }
+  // A number below slots() that belongs to the pointer until the next change; slots() when it is
+  // not in the set.
+  size_t slot_of(const void* pointer) const {
+    if (used_ == 0) return slots();
+    size_t mask = slots_.size() - 1;
+    size_t i = first_slot(pointer);
+    while (slots_[i] && slots_[i] != pointer) i = (i + 1) & mask;
+    return slots_[i] ? i : slots();
+  }
+  size_t slots() const { return slots_.size(); }
   void clear() {
     if (used_ == 0) return;
     // A large graph once does not make every small one pay.
@@ -33,8 +43,10 @@ class VisitedSet {
 
  private:
   static constexpr size_t kept = 256;
-  static size_t hash(const void* pointer) {
-    return (reinterpret_cast<uintptr_t>(pointer) >> 5) * 0x9e3779b97f4a7c15ull >> 24;
+  // The highest bits of the product: the only ones that spread addresses at equal distances.
+  size_t first_slot(const void* pointer) const {
+    uint64_t product = (reinterpret_cast<uintptr_t>(pointer) >> 4) * 0x9e3779b97f4a7c15ull;
+    return static_cast<size_t>(static_cast<unsigned __int128>(product) * slots_.size() >> 64);
   }
   void grow() {
     std::vector<const void*> old(std::max(kept, slots_.size() * 4));
