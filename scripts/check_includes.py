@@ -27,7 +27,7 @@ LAYERS = [
     ("ops", ["src/ops/"]),
     ("transforms", ["src/transforms/"]),
     ("io", ["src/io/"]),
-    ("programs", ["tools/", "compat/", "bindings/", "benchmarks/", "registry/"]),
+    ("programs", ["tools/", "compat/", "bindings/", "benchmarks/", "registry/", "examples/"]),
     ("tests", ["tests/"]),
 ]
 RANK = {name: rank for rank, (name, _) in enumerate(LAYERS)}
