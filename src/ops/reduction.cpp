@@ -4,9 +4,10 @@
 #include <optional>
 
 #include <holdfast/transforms_impl.h>
+
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/softmax.h"
-#include "ops/support.h"
+#include "ops/reduction.h"
 
 namespace holdfast {
 
@@ -24,28 +25,38 @@ constexpr ReduceRow reduce_rows[] = {{"sum", "Sum"},       {"prod", "Prod"},    
                                      {"argmin", "ArgMin"}, {"argmax", "ArgMax"}};
 const ReduceRow& row_of(ReduceOp op) { return reduce_rows[static_cast<size_t>(op)]; }
 
-class Reduce final : public Single<Op> {
- public:
-  Reduce(Stream stream, ReduceOp op, std::vector<int> axes, bool keepdims)
-      : Single(stream), op_(op), axes_(std::move(axes)), keepdims_(keepdims) {}
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
-  array pull_back(const array& input, const array& cotangent, const array& output) override;
-  std::shared_ptr<Primitive> with_leading_axis() override {
-    return std::make_shared<Reduce>(stream(), op_, one_further(axes_), keepdims_);
+// The product of all other elements: of those before times of those behind, along the axes as one.
+array product_of_others(const array& a, const std::vector<int>& axes, Stream s) {
+  std::vector<int> order, inverse(a.ndim());
+  for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
   }
-  const char* name() const override { return row_of(op_).primitive; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Reduce*>(&other);
-    return same != nullptr && same->op_ == op_ && same->axes_ == axes_;
+  int kept = static_cast<int>(order.size());
+  order.insert(order.end(), axes.begin(), axes.end());
+  for (size_t i = 0; i < order.size(); ++i) {
+    inverse[static_cast<size_t>(order[i])] = static_cast<int>(i);
   }
-  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
+  array ordered = transpose(a, order, s);
+  array flat = flatten(ordered, kept, -1, s);
+  array product = multiply(cumprod(flat, kept, false, false, std::nullopt, s),
+                           cumprod(flat, kept, true, false, std::nullopt, s), s);
+  return transpose(reshape(product, ordered.shape(), s), inverse, s);
+}
 
- private:
-  ReduceOp op_;
-  std::vector<int> axes_;
-  bool keepdims_;
-};
+Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims) {
+  Shape shape = a.shape();
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (keepdims)
+      shape[static_cast<size_t>(axes[i])] = 1;
+    else
+      shape.erase(shape.begin() + axes[i]);
+  }
+  return shape;
+}
+
+}  // namespace
+
+const char* Reduce::name() const { return row_of(op_).primitive; }
 
 void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
                     std::vector<array>& outputs) {
@@ -72,26 +83,6 @@ void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
   }
 }
 
-Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims);
-
-// The product of all other elements: of those before times of those behind, along the axes as one.
-array product_of_others(const array& a, const std::vector<int>& axes, Stream s) {
-  std::vector<int> order, inverse(a.ndim());
-  for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {
-    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
-  }
-  int kept = static_cast<int>(order.size());
-  order.insert(order.end(), axes.begin(), axes.end());
-  for (size_t i = 0; i < order.size(); ++i) {
-    inverse[static_cast<size_t>(order[i])] = static_cast<int>(i);
-  }
-  array ordered = transpose(a, order, s);
-  array flat = flatten(ordered, kept, -1, s);
-  array product = multiply(cumprod(flat, kept, false, false, std::nullopt, s),
-                           cumprod(flat, kept, true, false, std::nullopt, s), s);
-  return transpose(reshape(product, ordered.shape(), s), inverse, s);
-}
-
 array Reduce::pull_back(const array& input, const array& cotangent, const array& output) {
   Stream s = stream();
   Shape kept = reduced_shape(input, axes_, true);
@@ -109,20 +100,11 @@ array Reduce::pull_back(const array& input, const array& cotangent, const array&
   }
 }
 
-Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims) {
-  Shape shape = a.shape();
-  for (size_t i = axes.size(); i-- > 0;) {
-    if (keepdims)
-      shape[static_cast<size_t>(axes[i])] = 1;
-    else
-      shape.erase(shape.begin() + axes[i]);
-  }
-  return shape;
-}
-
 std::vector<Shape> Reduce::output_shapes(const std::vector<array>& inputs) {
   return {reduced_shape(inputs[0], axes_, keepdims_)};
 }
+
+namespace {
 
 array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
              StreamOrDevice s) {

@@ -14,6 +14,7 @@ struct Call {
   std::vector<int> inputs, outputs;  // numbers of values
   std::vector<Shape> shapes;         // of the outputs
   std::vector<Dtype> dtypes;
+  bool is_settled = false;  // while groups are formed: none begins with it any more
 };
 
 // What is known of a numbered value.

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "graph/group.h"
 #include "transforms/compiled.h"
+#include "transforms/compiled_rows.h"
+#include "transforms/row_shape.h"
 
 namespace holdfast::detail {
 namespace {
+
+constexpr size_t max_row_calls = 256;
 
 bool is_fusable(const Call& call) { return call.primitive->traits().elementwise >= 0; }
 
@@ -17,15 +22,22 @@ class Growing {
  public:
   enum class State : uint8_t { free, inside, behind };
 
-  Growing(std::vector<Call>& calls, std::span<const ValueInfo> values)
-      : calls_(calls), values_(values), states_(values.size(), State::free) {}
+  // A group around the call `seed`: of calls that work on rows of this shape, or of element-wise
+  // ones.
+  Growing(std::vector<Call>& calls, std::span<const ValueInfo> values, size_t seed,
+          const RowShape* rows)
+      : calls_(calls),
+        values_(values),
+        seed_(seed),
+        rows_(rows),
+        states_(values.size(), State::free) {}
 
-  // Grows a group around the first call, and puts the list into the order: what does not need the
-  // group, the group's calls, what does. Gives the range of the group.
+  // Grows the group, and puts the list into the order: what does not need the group, the group's
+  // calls, what does. Gives the range of the group.
   std::pair<size_t, size_t> grow() {
     places_.assign(calls_.size(), State::free);
-    add(0);
-    for (size_t i = 1; i < calls_.size(); ++i) {
+    add(seed_);
+    for (size_t i = seed_ + 1; i < calls_.size(); ++i) {
       const Call& call = calls_[i];
       if (needs(call, State::behind) || (needs(call, State::inside) && !fits(call))) {
         places_[i] = State::behind;
@@ -55,9 +67,10 @@ class Growing {
   }
 
   bool fits(const Call& call) const {
-    if (!is_fusable(call) || group_size_ == Group::max_steps ||
-        call.shapes[0] != calls_[0].shapes[0] ||
-        call.primitive->stream() != calls_[0].primitive->stream()) {
+    const Call& seed = calls_[seed_];
+    if (call.primitive->stream() != seed.primitive->stream()) return false;
+    if (rows_) return group_size_ < max_row_calls && rows_->takes(call, values_);
+    if (!is_fusable(call) || group_size_ == Group::max_steps || call.shapes[0] != seed.shapes[0]) {
       return false;
     }
     size_t inputs = inputs_.size();
@@ -103,66 +116,110 @@ class Growing {
 
   std::vector<Call>& calls_;
   std::span<const ValueInfo> values_;
+  size_t seed_;
+  const RowShape* rows_;
   std::vector<State> states_;  // of values
   std::vector<State> places_;  // of calls
   std::vector<int> inputs_;    // of the group
   size_t group_size_ = 0;
 };
 
-// One call instead of those in `group`. `needed`: values that others use.
-Call make_compiled(std::span<const Call> group, const std::vector<bool>& needed,
-                   std::span<const ValueInfo> values) {
+using Calls = std::vector<Call>;
+
+bool contains(const std::vector<int>& list, int number) {
+  return std::find(list.begin(), list.end(), number) != list.end();
+}
+
+// Calls instead of those in `group`: one, and behind it the aliases of its values that others need.
+// `needed`: values that others use.
+Calls make_compiled(std::span<const Call> group, const std::vector<bool>& needed,
+                    std::span<const ValueInfo> values, const RowShape* rows) {
   std::vector<const Call*> calls;
-  Call result;
-  std::vector<int> made;
+  std::vector<int> made, wanted;
+  Calls result(1);
+  auto is_alias = [&](const Call& call) {
+    return rows && call.primitive->traits().elementwise < 0 && rows->is_alias(call, values);
+  };
+  // Aliases cost nothing outside, where they are views; what they show must be there then.
+  for (size_t i = group.size(); i-- > 0;) {
+    const Call& call = group[i];
+    int output = call.outputs[0];
+    if (!needed[static_cast<size_t>(output)] && !contains(wanted, output)) continue;
+    if (is_alias(call)) {
+      result.insert(result.begin() + 1, call);
+      wanted.push_back(call.inputs[0]);
+    } else {
+      wanted.push_back(output);
+    }
+  }
+  Call& first = result[0];
   for (const Call& call : group) {
     for (int input : call.inputs) {
-      auto has = [&](const std::vector<int>& list) {
-        return std::find(list.begin(), list.end(), input) != list.end();
-      };
-      if (!has(made) && !has(result.inputs)) result.inputs.push_back(input);
+      if (!contains(made, input) && !contains(first.inputs, input)) first.inputs.push_back(input);
     }
     int output = call.outputs[0];
     made.push_back(output);
     calls.push_back(&call);
-    if (!needed[static_cast<size_t>(output)]) continue;
-    result.outputs.push_back(output);
-    result.shapes.push_back(call.shapes[0]);
-    result.dtypes.push_back(call.dtypes[0]);
+    if (is_alias(call) || !contains(wanted, output)) continue;
+    first.outputs.push_back(output);
+    first.shapes.push_back(call.shapes[0]);
+    first.dtypes.push_back(call.dtypes[0]);
   }
-  result.primitive = std::make_shared<Compiled>(calls, result.inputs, result.outputs, values);
+  if (rows)
+    first.primitive =
+        std::make_shared<CompiledRows>(calls, first.inputs, first.outputs, values, *rows);
+  else
+    first.primitive = std::make_shared<Compiled>(calls, first.inputs, first.outputs, values);
   return result;
+}
+
+// Forms groups around calls that `seed_of` accepts, from the first to the last; of rows where it
+// gives their shape.
+template <class SeedOf>
+void form_groups(Calls& calls, std::span<const int> results, std::span<const ValueInfo> values,
+                 SeedOf&& seed_of) {
+  std::vector<bool> is_result(values.size(), false);
+  for (int result : results) is_result[static_cast<size_t>(result)] = true;
+  size_t seed = 0;
+  while (seed < calls.size()) {
+    std::optional<RowShape> shape;
+    if (calls[seed].is_settled || !seed_of(calls[seed], shape)) {
+      ++seed;
+      continue;
+    }
+    calls[seed].is_settled = true;
+    const RowShape* rows = shape ? &*shape : nullptr;
+    auto [begin, end] = Growing(calls, values, seed, rows).grow();
+    if (end - begin > 1) {
+      std::vector<bool> needed = is_result;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        if (i >= begin && i < end) continue;
+        for (int input : calls[i].inputs) needed[static_cast<size_t>(input)] = true;
+      }
+      Calls group =
+          make_compiled(std::span(calls).subspan(begin, end - begin), needed, values, rows);
+      auto at = calls.begin() + static_cast<std::ptrdiff_t>(begin);
+      at = calls.erase(at, at + static_cast<std::ptrdiff_t>(end - begin));
+      calls.insert(at, std::make_move_iterator(group.begin()),
+                   std::make_move_iterator(group.end()));
+    }
+    seed = 0;  // what stands before the group may begin others
+  }
 }
 
 }  // namespace
 
 std::vector<Call> fused(std::vector<Call> calls, std::span<const int> results,
-                        std::span<const ValueInfo> values) {
-  std::vector<Call> done;
-  std::vector<bool> is_result(values.size(), false);
-  for (int result : results) is_result[static_cast<size_t>(result)] = true;
-  while (!calls.empty()) {
-    auto first = std::find_if(calls.begin(), calls.end(), is_fusable);
-    std::move(calls.begin(), first, std::back_inserter(done));
-    calls.erase(calls.begin(), first);
-    if (calls.empty()) break;
-    auto [begin, end] = Growing(calls, values).grow();
-    auto at = calls.begin() + static_cast<std::ptrdiff_t>(begin);
-    if (end - begin == 1) {  // it came first: what it needs is there
-      done.push_back(std::move(*at));
-      calls.erase(at);
-      continue;
-    }
-    std::vector<bool> needed = is_result;
-    for (size_t i = 0; i < calls.size(); ++i) {
-      if (i >= begin && i < end) continue;
-      for (int input : calls[i].inputs) needed[static_cast<size_t>(input)] = true;
-    }
-    Call group = make_compiled(std::span(calls).subspan(begin, end - begin), needed, values);
-    *at = std::move(group);
-    calls.erase(at + 1, calls.begin() + static_cast<std::ptrdiff_t>(end));
+                        std::span<const ValueInfo> values, bool rows) {
+  if (rows) {
+    form_groups(calls, results, values, [&](const Call& call, std::optional<RowShape>& shape) {
+      return (shape = RowShape::reduced_by(call, values)).has_value();
+    });
   }
-  return done;
+  for (Call& call : calls) call.is_settled = false;
+  form_groups(calls, results, values,
+              [](const Call& call, std::optional<RowShape>&) { return is_fusable(call); });
+  return calls;
 }
 
 }  // namespace holdfast::detail

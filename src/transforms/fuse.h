@@ -8,9 +8,10 @@
 
 namespace holdfast::detail {
 
-// The same calls, with groups of element-wise ones replaced by calls of Compiled. `results` are the
-// numbers of the values that the trace returns.
+// The same calls, with groups replaced by calls of CompiledRows and Compiled. `results` are the
+// numbers of the values that the trace returns. With `rows`, reductions along the last axis gather
+// what stands before and behind them; their programs are for the shapes of the trace alone.
 std::vector<Call> fused(std::vector<Call> calls, std::span<const int> results,
-                        std::span<const ValueInfo> values);
+                        std::span<const ValueInfo> values, bool rows);
 
 }  // namespace holdfast::detail

@@ -34,7 +34,7 @@ Program::Program(const std::vector<array>& inputs, const std::vector<array>& out
     : options_(options), input_count_(inputs.size()) {
   trace(inputs, outputs);
   if (options_.shapeless) check_shapeless();
-  if (options_.fuse) calls_ = fused(std::move(calls_), outputs_, values_);
+  if (options_.fuse) calls_ = fused(std::move(calls_), outputs_, values_, !options_.shapeless);
   number_in_order();
 }
 
@@ -75,7 +75,8 @@ void Program::trace(const std::vector<array>& inputs, const std::vector<array>& 
       numbers.emplace(node.id(), numbers.at(node.inputs()[0].id()));
       continue;
     }
-    Call call{node.primitive_ptr(), {}, {}, {}, {}};
+    Call call;
+    call.primitive = node.primitive_ptr();
     for (const array& input : node.inputs()) call.inputs.push_back(numbers.at(input.id()));
     for (const array& result : results) {
       call.shapes.push_back(result.shape());

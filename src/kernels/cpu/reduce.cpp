@@ -20,25 +20,25 @@ constexpr int64_t enough_tasks = 64;        // from here on outputs alone are en
 constexpr int64_t max_columns = 4096;       // states of one task's columns stay in the cache
 constexpr int64_t staged_bytes = 16 << 10;  // a strided piece made dense, on the stack
 
-const simd::ReduceKernel* find_kernel(ReduceOp op, Dtype::Val input) {
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::prod:
-      return simd::reduce_sum_kernels().find(op, input);
-    case ReduceOp::argmin:
-    case ReduceOp::argmax:
-      return simd::reduce_arg_kernels().find(op, input);
-    default:
-      return simd::reduce_order_kernels().find(op, input);
-  }
-}
-
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The states of one task's outputs, on the stack where they are few.
 constexpr size_t max_state_bytes = 16;
 
 }  // namespace
+
+const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::prod:
+      return *simd::reduce_sum_kernels().find(op, input);
+    case ReduceOp::argmin:
+    case ReduceOp::argmax:
+      return *simd::reduce_arg_kernels().find(op, input);
+    default:
+      return *simd::reduce_order_kernels().find(op, input);
+  }
+}
 
 bool has_identity(ReduceOp op) {
   return op == ReduceOp::sum || op == ReduceOp::prod || op == ReduceOp::all || op == ReduceOp::any;
@@ -73,7 +73,7 @@ Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input) {
 
 ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, std::span<const int32_t> shape,
                        std::span<const int64_t> strides, std::span<const int> axes)
-    : kernel_(find_kernel(op, input)),
+    : kernel_(&reduce_kernel(op, input)),
       item_size_(item_size(input)),
       output_item_size_(item_size(reduce_output_type(op, input))) {
   bool keeps_order = op == ReduceOp::argmin || op == ReduceOp::argmax;

@@ -24,6 +24,9 @@ bool has_identity(ReduceOp op);
 // min, max stay. all, any give bool; argmin, argmax give uint32.
 Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input);
 
+// What reduces elements of this type, for those who walk memory themselves.
+const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input);
+
 // min and max propagate NaN; argmin and argmax give the first NaN, else the first best element,
 // counted in row-major order over the reduced axes. Complex numbers compare lexicographically. Half
 // types compute in float and round once.
