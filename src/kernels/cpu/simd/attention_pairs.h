@@ -44,58 +44,52 @@ inline void fetch_row(const BFloat16* row, int64_t ahead, int64_t features) {
   }
 }
 
-// scores[r, j] = scale * (query r . key j) for up to 4 rows. `features` is a multiple of 32. The
-// values are fetched meanwhile: they come next.
+// scores[r, j] = scale * (query r . key j) for 1 or 4 rows, 16 scores at a time. `features` is a
+// multiple of 32. The values are fetched meanwhile: they come next.
 template <int rows>
 HOLDFAST_BFLOAT16_DOT void score_pairs(const simd::AttentionBlock& block, int64_t first_row,
                                        float scale, int64_t stride, float* scores) {
-  constexpr int keys_at_once = 4;
+  constexpr int keys_at_once = 16 / rows;
   const auto* keys = static_cast<const BFloat16*>(block.keys);
   const auto* values = static_cast<const BFloat16*>(block.values);
   const BFloat16* query[rows];
   for (int r = 0; r < rows; ++r) {
     query[r] = static_cast<const BFloat16*>(block.queries[first_row + r]);
   }
-  for (int64_t j = 0; j < block.key_count; j += 16) {
-    __m512 sums[rows][16];
-    for (int lane = 0; lane < 16; lane += keys_at_once) {
-      const BFloat16* key[keys_at_once];
+  for (int64_t j = 0; j < block.key_count; j += keys_at_once) {
+    const BFloat16* key[keys_at_once];
+    for (int i = 0; i < keys_at_once; ++i) {
+      // Keys behind the last one: that one again.
+      int64_t index = j + i < block.key_count ? j + i : block.key_count - 1;
+      key[i] = keys + index * block.key_stride;
+      fetch_row(values + index * block.value_stride, 0, block.value_features);
+    }
+    __m512 sums[16];  // of lane r * keys_at_once + i, where add_sixteen wants them
+#pragma GCC unroll 16
+    for (int l = 0; l < 16; ++l) sums[l] = _mm512_setzero_ps();
+    for (int64_t d = 0; d < block.features; d += 32) {
+      __m512bh with[rows];
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) with[r] = (__m512bh)_mm512_loadu_si512(query[r] + d);
+#pragma GCC unroll 16
       for (int i = 0; i < keys_at_once; ++i) {
-        // Keys behind the last one: that one again.
-        int64_t index = j + lane + i < block.key_count ? j + lane + i : block.key_count - 1;
-        key[i] = keys + index * block.key_stride;
-        fetch_row(values + index * block.value_stride, 0, block.value_features);
-      }
-      __m512 sum[rows][keys_at_once];
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-        for (int i = 0; i < keys_at_once; ++i) sum[r][i] = _mm512_setzero_ps();
-      }
-      for (int64_t d = 0; d < block.features; d += 32) {
-        __m512bh part[keys_at_once];
-#pragma GCC unroll 4
-        for (int i = 0; i < keys_at_once; ++i) {
-          part[i] = (__m512bh)_mm512_loadu_si512(key[i] + d);
-        }
+        auto part = (__m512bh)_mm512_loadu_si512(key[i] + d);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; ++r) {
-          __m512bh with = (__m512bh)_mm512_loadu_si512(query[r] + d);
-#pragma GCC unroll 4
-          for (int i = 0; i < keys_at_once; ++i) {
-            sum[r][i] = _mm512_dpbf16_ps(sum[r][i], part[i], with);
-          }
+          __m512& sum = sums[sum_order[r * keys_at_once + i]];
+          sum = _mm512_dpbf16_ps(sum, part, with[r]);
         }
       }
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-        for (int i = 0; i < keys_at_once; ++i) sums[r][sum_order[lane + i]] = sum[r][i];
-      }
     }
-    for (int r = 0; r < rows; ++r) {
-      _mm512_storeu_ps(scores + (first_row + r) * stride + j,
-                       add_sixteen(sums[r]) * _mm512_set1_ps(scale));
+    __m512 result = add_sixteen(sums) * _mm512_set1_ps(scale);
+    float* to = scores + first_row * stride + j;
+    if constexpr (rows == 1) {
+      _mm512_storeu_ps(to, result);
+    } else {
+      _mm_storeu_ps(to, _mm512_castps512_ps128(result));
+      _mm_storeu_ps(to + stride, _mm512_extractf32x4_ps(result, 1));
+      _mm_storeu_ps(to + 2 * stride, _mm512_extractf32x4_ps(result, 2));
+      _mm_storeu_ps(to + 3 * stride, _mm512_extractf32x4_ps(result, 3));
     }
   }
 }
