@@ -117,18 +117,18 @@ void narrow_values(Dtype::Val dtype, const float* from, int64_t count, void* to)
 // A group of 4-bit codes: the 16 numbers they stand for are made once, then looked up.
 void dequantize_nibbles(const uint8_t* codes, int64_t count, const float* numbers, float scale,
                         float bias, Dtype::Val to, char* out) {
-  alignas(64) float table[16];
-  for (int i = 0; i < 16; ++i) table[i] = numbers[i] * scale + bias;
+  Lanes<float> table = load_lanes<float>(numbers) * scale + bias;
   if (to == Dtype::Val::float32) {
+    alignas(64) float values[16];
+    store_lanes(values, table);
     for (int64_t i = 0; i < count; i += 16) {
-      unpack_nibbles(codes + i / 2, table, reinterpret_cast<float*>(out) + i);
+      unpack_nibbles(codes + i / 2, values, reinterpret_cast<float*>(out) + i);
     }
     return;
   }
-  alignas(64) uint16_t halves[32];
-  narrow_values(to, table, 16, halves);
-  std::memcpy(halves + 16, halves, 16 * sizeof(uint16_t));
-  __m512i lookup = _mm512_load_si512(halves);
+  // Twice, in a register: what goes through memory here, in parts, would have to wait for it.
+  __m512i lookup = to == Dtype::Val::bfloat16 ? narrow_two(BFloat16{}, table, table)
+                                              : narrow_two(Float16{}, table, table);
   auto look_up = [&](__m512i bytes) {
     // The low halves of the lanes have the low codes in their lowest bits, the high ones the high
     // codes; the fifth bit, which the lookup sees too, does not matter.
