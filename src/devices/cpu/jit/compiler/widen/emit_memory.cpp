@@ -160,7 +160,7 @@ void Emitter::emit_load(llvm::LoadInst& load) {
   if (s.kind == Shape::linear && whole) {
     Value* base = scalar_of(pointer);
     if (s.stride == static_cast<int64_t>(size)) {
-      if (all_on() && loops_.strided.contains(&load)) prefetch_behind(type, base);
+      prefetch(load, type, base);
       return define(load, load_consecutive(type, base, load.getAlign()));
     }
     if (all_on() && s.stride == -static_cast<int64_t>(size)) {
@@ -179,15 +179,46 @@ void Emitter::emit_load(llvm::LoadInst& load) {
   define(load, gather(type, vector_of(pointer), load.getAlign()));
 }
 
-// Simdgroups run one after the other: while this one computes, the lines that the next one wants
-// are on their way. A walk in long steps is nothing that processors see through.
-void Emitter::prefetch_behind(llvm::Type* type, Value* base) {
+// How far on the next group's part of memory lies, if the groups so far are any guide: what
+// `pointer` is derived from has moved so far since the group before. Null: not known.
+llvm::Value* Emitter::step_of_groups(const Value* pointer) {
+  while (auto* gep = dyn_cast<llvm::GetElementPtrInst>(pointer)) {
+    auto* start = llvm::dyn_cast_or_null<llvm::Instruction>(known_.lookup(gep));
+    if (start && start->getParent() == out_.group) {
+      Value*& step = steps_of_groups_[start];
+      if (step) return step;
+      llvm::IRBuilder<> at(out_.group, out_.group->begin());
+      llvm::PHINode* before = at.CreatePHI(start->getType(), 2, "of_group_before");
+      auto* none = llvm::Constant::getNullValue(start->getType());
+      before->addIncoming(none, entry_);
+      before->addIncoming(start, out_.done);
+      at.SetInsertPoint(out_.group->getTerminator());
+      Value* moved = at.CreateSub(at.CreatePtrToInt(start, at.getInt64Ty()),
+                                  at.CreatePtrToInt(before, at.getInt64Ty()));
+      return step = at.CreateSelect(at.CreateICmpEQ(before, none), at.getInt64(0), moved);
+    }
+    pointer = gep->getPointerOperand();
+  }
+  return nullptr;
+}
+
+// A group reads a row in several passes, one for each simdgroup, each in long steps that no
+// processor sees through. So each pass asks for what it will want of the next group's row, or,
+// where that is not known, for what the next simdgroup reads.
+void Emitter::prefetch(const llvm::Instruction& access, llvm::Type* type, Value* base) {
+  if (!all_on() || !loops_.strided.contains(&access)) return;
   constexpr uint64_t line = 64;
+  constexpr uint32_t second_cache = 2, first_cache = 3;
   uint64_t own = layout_.getTypeStoreSize(type) * lane_count;
-  for (uint64_t at = own; at < 2 * own; at += line) {
+  Value* step = step_of_groups(llvm::getLoadStorePointerOperand(&access));
+  if (!step && !isa<llvm::LoadInst>(access)) return;
+  base = step ? b_.CreateGEP(b_.getInt8Ty(), base, step)
+              : b_.CreateConstGEP1_64(b_.getInt8Ty(), base, own);
+  for (uint64_t at = 0; at < own; at += line) {
     Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), base, at);
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {address, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+    b_.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+        {address, b_.getInt32(0), b_.getInt32(step ? second_cache : first_cache), b_.getInt32(1)});
   }
 }
 
@@ -289,6 +320,7 @@ void Emitter::emit_store(llvm::StoreInst& store) {
   if (s.kind == Shape::linear && whole && s.stride == static_cast<int64_t>(size)) {
     Value* base = scalar_of(pointer);
     if (all_on()) {
+      prefetch(store, type, base);
       b_.CreateAlignedStore(values, base, store.getAlign());
       return;
     }

@@ -149,7 +149,8 @@ class Emitter {
   void emit_store(llvm::StoreInst& store);
   Value* load_consecutive(llvm::Type* type, Value* base, llvm::Align align);
   bool load_group(llvm::LoadInst& load);
-  void prefetch_behind(llvm::Type* type, Value* base);
+  Value* step_of_groups(const Value* pointer);
+  void prefetch(const llvm::Instruction& access, llvm::Type* type, Value* base);
   Value* gather(llvm::Type* type, Value* pointers, llvm::Align align);
   Value* gather_narrow(llvm::Type* type, Value* pointers);
   void scatter(Value* value, Value* pointers, llvm::Align align);
@@ -212,6 +213,7 @@ class Emitter {
   llvm::DenseMap<const Block*, llvm::AllocaInst*> pending_, masks_, conditions_;
   std::vector<llvm::AllocaInst*> all_variables_;
   llvm::DenseMap<uint64_t, llvm::AllocaInst*> scratch_;
+  llvm::DenseMap<const llvm::Instruction*, Value*> steps_of_groups_;
   llvm::DenseMap<const llvm::Function*, llvm::Function*> shared_;  // their wide forms
 
   // Of the block being written.

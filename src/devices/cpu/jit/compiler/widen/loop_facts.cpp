@@ -53,9 +53,8 @@ LoopFacts::LoopFacts(llvm::Function& function, ControlFlow& flow) {
             layout.getTypeStoreSize(llvm::getLoadStoreType(&instruction)) * simdgroup_width;
         auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(step);
         if (constant && constant->getAPInt().abs().ult(2 * own)) continue;
-        bool is_first = depends_on_group(start) && walks.insert({start, step}).second;
-        if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && is_first)
-          strided.insert(load);
+        if (depends_on_group(start) && walks.insert({start, step}).second)
+          strided.insert(&instruction);
       }
     }
   }

@@ -6,7 +6,7 @@
 #include "devices/cpu/jit/compiler/widen/shapes.h"
 
 namespace llvm {
-class LoadInst;
+class Instruction;
 }
 
 namespace holdfast::jit {
@@ -17,11 +17,10 @@ struct LoopFacts {
   // Headers of loops that may run for ever, or for very long because there are loops inside.
   llvm::DenseSet<const llvm::BasicBlock*> polled;
 
-  // Loads that walk through memory of the threadgroup's own (their address depends on its position)
-  // in steps that leave room for other simdgroups: `for (i = thread; i < size; i += threads)`. What
-  // lies behind the part of one simdgroup is what the next one will read. Only where no
-  // access before takes the same walk.
-  llvm::DenseSet<const llvm::LoadInst*> strided;
+  // Loads and stores that walk through memory of the threadgroup's own (their address depends on
+  // its position) in steps that leave room for other simdgroups:
+  // `for (i = thread; i < size; i += threads)`. Only where no access before takes the same walk.
+  llvm::DenseSet<const llvm::Instruction*> strided;
 };
 
 }  // namespace holdfast::jit
