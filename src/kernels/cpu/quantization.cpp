@@ -4,6 +4,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/cpu/simd/quantized_kernels.h"
+#include "kernels/cpu/simd/target_table.h"
+
+HOLDFAST_SIMD_TABLE(QuantizeKernels, quantize_kernels)
+
 namespace holdfast::cpu {
 namespace {
 
@@ -14,41 +19,6 @@ uint8_t to_e2m1(float value) {
   uint8_t code = 0;
   for (float limit : limits) code = static_cast<uint8_t>(code + (magnitude > limit ? 1 : 0));
   return code != 0 && value < 0 ? static_cast<uint8_t>(code | 8) : code;
-}
-
-void put_code(uint8_t* codes, int64_t index, int bits, uint32_t code) {
-  int64_t bit = index * bits;
-  uint32_t shifted = code << (bit % 8);
-  codes[bit / 8] = static_cast<uint8_t>(codes[bit / 8] | (shifted & 0xff));
-  if (bit % 8 + bits > 8) {
-    codes[bit / 8 + 1] = static_cast<uint8_t>(codes[bit / 8 + 1] | (shifted >> 8));
-  }
-}
-
-void quantize_affine(const QuantizedFormat& format, const float* from, int64_t first,
-                     uint8_t* codes, float& scale, float& bias) {
-  constexpr float smallest = 1e-7f;
-  auto bins = static_cast<float>((1 << format.bits) - 1);
-  float low = from[0], high = from[0];
-  for (int i = 1; i < format.group_size; ++i) {
-    low = std::min(low, from[i]);
-    high = std::max(high, from[i]);
-  }
-  // The edge of larger magnitude is hit exactly, with one bit the lower one.
-  bool from_low = format.bits == 1 || std::fabs(low) > std::fabs(high);
-  scale = std::max((high - low) / bins, smallest);
-  if (!from_low) scale = -scale;
-  float edge = from_low ? low : high;
-  float steps = std::rint(edge / scale);
-  bias = format.bits == 1 ? low : 0;
-  if (steps != 0 && format.bits > 1) {
-    scale = edge / steps;
-    bias = edge;
-  }
-  for (int i = 0; i < format.group_size; ++i) {
-    float code = std::clamp(std::rint((from[i] - bias) / scale), 0.0f, bins);
-    put_code(codes, first + i, format.bits, static_cast<uint32_t>(code));
-  }
 }
 
 }  // namespace
@@ -85,12 +55,13 @@ float from_e4m3(uint8_t code) {
 
 void quantize_row(const QuantizedFormat& format, const float* from, int64_t count, uint8_t* codes,
                   float* scales, float* biases, uint8_t* scale_bytes, float global_scale) {
-  std::memset(codes, 0, static_cast<size_t>(format.packed_bytes(count)));
+  const simd::QuantizeKernels& kernels = simd::quantize_kernels();
   for (int64_t group = 0; group * format.group_size < count; ++group) {
     int64_t first = group * format.group_size;
     const float* values = from + first;
+    uint8_t* to = codes + format.packed_bytes(first);
     if (format.mode == QuantizationMode::affine) {
-      quantize_affine(format, values, first, codes, scales[group], biases[group]);
+      kernels.affine(values, format.group_size, format.bits, to, scales[group], biases[group]);
       continue;
     }
     float largest = 0;
@@ -107,11 +78,12 @@ void quantize_row(const QuantizedFormat& format, const float* from, int64_t coun
       scale_bytes[group] = static_cast<uint8_t>(std::clamp(exponent + 127.0f, 0.0f, 254.0f));
       scale = std::ldexp(1.0f, static_cast<int>(scale_bytes[group]) - 127);
     }
+    uint8_t group_codes[32];  // the largest group of these modes
     for (int i = 0; i < format.group_size; ++i) {
       float value = scale == 0 ? 0.0f : values[i] / scale;
-      uint32_t code = format.bits == 8 ? to_e4m3(value) : to_e2m1(value);
-      put_code(codes, first + i, format.bits, code);
+      group_codes[i] = format.bits == 8 ? to_e4m3(value) : to_e2m1(value);
     }
+    kernels.pack(group_codes, format.group_size, format.bits, to);
   }
 }
 

@@ -39,8 +39,18 @@ constexpr size_t pair_bytes(int64_t depth) {
   return static_cast<size_t>(depth) * 2 + static_cast<size_t>(depth / 64) * 4 + 64;
 }
 
+struct QuantizeKernels {
+  // A group of `count` weights (a multiple of 32, at most 128) as packed codes, with its scale and
+  // bias.
+  void (*affine)(const float* from, int64_t count, int bits, uint8_t* codes, float& scale,
+                 float& bias);
+  // Codes of a byte each, packed; `count` is a multiple of 8.
+  void (*pack)(const uint8_t* from, int64_t count, int bits, uint8_t* to);
+};
+
 // Of the instruction set in use.
 const QuantizedKernels& quantized_kernels();
+const QuantizeKernels& quantize_kernels();
 bool has_quantized_pairs();
 
 }  // namespace holdfast::cpu::simd
