@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/cpu/simd/half_pairs.h"
 #include "kernels/cpu/simd/vectorise.h"
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
@@ -248,35 +249,28 @@ inline void store_lanes(F* to, Lanes<F> value) {
   store_vector(to, value);
 }
 #if defined(__AVX512F__)
-// The upper halves of the lanes are the rounded values.
-inline __m512i round_upper_halves(Lanes<float> value) {
-  __m512i bits = (__m512i)value;
-  __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
-  __mmask16 nan = _mm512_cmp_ps_mask((__m512)value, (__m512)value, _CMP_UNORD_Q);
-  __m512i sum = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
-  sum = _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
-  return _mm512_mask_or_epi32(sum, nan, bits, _mm512_set1_epi32(0x400000));
-}
 inline void store_lanes(BFloat16* to, Lanes<float> value) {
-  __m512i upper = _mm512_maskz_srli_epi32(0xffff, round_upper_halves(value), 16);
+  __m512i upper = _mm512_maskz_srli_epi32(0xffff, round_upper_half((__m512)value), 16);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_maskz_cvtepi32_epi16(0xffff, upper));
 }
 inline void store_lanes(Float16* to, Lanes<float> value) {
   __m256i half = _mm512_maskz_cvtps_ph(0xffff, (__m512)value, _MM_FROUND_TO_NEAREST_INT);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), half);
 }
-// Two neighbouring vectors of half types as one register.
+// Two neighbouring vectors of results (narrow_bfloat16_results) of half types as one register.
 inline __m512i narrow_two(BFloat16, Lanes<float> a, Lanes<float> b) {
-  alignas(64) static constexpr uint16_t odd_words[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
-                                                         23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
-                                                         45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-  return _mm512_permutex2var_epi16(round_upper_halves(a), _mm512_load_si512(odd_words),
-                                   round_upper_halves(b));
+  return narrow_bfloat16_results({(__m512)a, (__m512)b});
 }
 inline __m512i narrow_two(Float16, Lanes<float> a, Lanes<float> b) {
-  __m256i low = _mm512_maskz_cvtps_ph(0xffff, (__m512)a, _MM_FROUND_TO_NEAREST_INT);
-  __m256i high = _mm512_maskz_cvtps_ph(0xffff, (__m512)b, _MM_FROUND_TO_NEAREST_INT);
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  return narrow_float16({(__m512)a, (__m512)b});
+}
+template <bool stream>
+inline void put_line(void* to, __m512i line) {
+  if constexpr (stream) {
+    _mm512_stream_si512(static_cast<__m512i*>(to), line);
+  } else {
+    _mm512_storeu_si512(to, line);
+  }
 }
 #else
 inline void store_lanes(BFloat16* to, Lanes<float> value) {
@@ -308,20 +302,13 @@ inline void stream_lanes(T* to, V value) {
 #endif
 }
 
-// Two neighbouring vectors at once, past the cache if `stream`: then `to` is aligned to 64 bytes.
+// Two neighbouring vectors at once, results of arithmetic on the type they are stored in; past the
+// cache if `stream`: then `to` is aligned to 64 bytes.
 template <bool stream, typename T, typename V>
 inline void put_two_lanes(T* to, V a, V b) {
   constexpr int width = sizeof(V) / sizeof(a[0]);
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 2) {
-    __m512i both = narrow_two(T{}, a, b);
-    if constexpr (stream) {
-      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), both);
-    } else {
-      _mm512_storeu_si512(to, both);
-    }
-    return;
-  }
+  if constexpr (sizeof(T) == 2) return put_line<stream>(to, narrow_two(T{}, a, b));
 #endif
   if constexpr (stream) {
     stream_lanes(to, a);
@@ -330,6 +317,32 @@ inline void put_two_lanes(T* to, V a, V b) {
     store_lanes(to, a);
     store_lanes(to + width, b);
   }
+}
+
+template <typename F>
+struct LanePair {
+  Lanes<F> first, second;
+};
+
+// Two neighbouring vectors, in an order of their own, for work that treats all elements alike;
+// put_pair brings them back in order.
+template <typename F, typename T>
+inline LanePair<F> load_pair(const T* from) {
+#if defined(__AVX512F__)
+  if constexpr (is_same<T, BFloat16>) {
+    FloatPair values = split_bfloat16(_mm512_loadu_si512(from));
+    return {(Lanes<F>)values.first, (Lanes<F>)values.second};
+  }
+#endif
+  return {load_lanes<F>(from), load_lanes<F>(from + lane_count<F>)};
+}
+template <bool stream, typename T, typename F>
+inline void put_pair(T* to, LanePair<F> values) {
+#if defined(__AVX512F__)
+  if constexpr (is_same<T, BFloat16>)
+    return put_line<stream>(to, join_bfloat16({(__m512)values.first, (__m512)values.second}));
+#endif
+  put_two_lanes<stream>(to, values.first, values.second);
 }
 
 template <typename T, typename V>

@@ -50,20 +50,42 @@ inline __attribute__((always_inline)) __m512i round_upper_half(__m512 value) {
   return _mm512_mask_or_epi32(sum, nan, bits, _mm512_set1_epi32(0x400000));
 }
 
-// Rounds to nearest even.
-inline __attribute__((always_inline)) __m512i narrow_bfloat16(FloatPair values) {
-  if (__builtin_expect(_mm512_cmp_ps_mask(values.first, values.second, _CMP_UNORD_Q) != 0, false))
-    return upper_halves(round_upper_half(values.first), round_upper_half(values.second));
-  __m512i first = (__m512i)values.first, second = (__m512i)values.second;
-  __m512i upper = upper_halves(first, second);
-  __m512i lower = _mm512_permutex2var_epi16(first, _mm512_load_si512(even_words.at), second);
-  // The bit that decides a tie: lower | (upper & 1).
+// `upper` rounded up where the words below it say so; ties to even.
+inline __attribute__((always_inline)) __m512i round_words(__m512i upper, __m512i lower) {
+  // A tie has an odd upper word to go up: lower | (upper & 1).
   lower = _mm512_ternarylogic_epi32(lower, upper, _mm512_set1_epi16(1), 0xf8);
   __mmask32 up = _mm512_cmpgt_epu16_mask(lower, _mm512_set1_epi16(INT16_MIN));
   return _mm512_mask_add_epi16(upper, up, upper, _mm512_set1_epi16(1));
 }
+// Rounds to nearest even. For results of arithmetic on values that have been bfloat16: of a NaN,
+// only the upper half may be set.
+inline __attribute__((always_inline)) __m512i narrow_bfloat16_results(FloatPair values) {
+  __m512i first = (__m512i)values.first, second = (__m512i)values.second;
+  __m512i lower = _mm512_permutex2var_epi16(first, _mm512_load_si512(even_words.at), second);
+  return round_words(upper_halves(first, second), lower);
+}
+// Rounds to nearest even; a NaN is quieted.
+inline __attribute__((always_inline)) __m512i narrow_bfloat16(FloatPair values) {
+  if (__builtin_expect(_mm512_cmp_ps_mask(values.first, values.second, _CMP_UNORD_Q) != 0, false))
+    return upper_halves(round_upper_half(values.first), round_upper_half(values.second));
+  return narrow_bfloat16_results(values);
+}
 
-// The same by the processor, but for subnormal values: those it makes zero.
+// The same with the even elements in the first register and the odd ones in the second: less work,
+// for those who treat all elements alike. What is joined is as for narrow_bfloat16_results.
+inline __attribute__((always_inline)) FloatPair split_bfloat16(__m512i words) {
+  return {(__m512)_mm512_maskz_slli_epi32(0xffff, words, 16),
+          (__m512)_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))};
+}
+inline __attribute__((always_inline)) __m512i join_bfloat16(FloatPair values) {
+  constexpr __mmask32 odd = 0xaaaaaaaau;
+  __m512i first = (__m512i)values.first, second = (__m512i)values.second;
+  __m512i upper = _mm512_mask_mov_epi16(_mm512_maskz_srli_epi32(0xffff, first, 16), odd, second);
+  __m512i lower = _mm512_mask_mov_epi16(first, odd, _mm512_maskz_slli_epi32(0xffff, second, 16));
+  return round_words(upper, lower);
+}
+
+// narrow_bfloat16 by the processor, but for subnormal values: those it makes zero.
 HOLDFAST_NATIVE_BFLOAT16 inline __attribute__((always_inline)) __m512i
 narrow_bfloat16_natively(FloatPair values) {
   return (__m512i)_mm512_cvtne2ps_pbh(values.second, values.first);

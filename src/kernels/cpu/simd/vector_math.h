@@ -27,6 +27,15 @@ HOLDFAST_INLINE FloatVector multiply_add(FloatVector a, FloatVector b, FloatVect
   return a * b + c;
 #endif
 }
+HOLDFAST_INLINE DoubleVector multiply_add(DoubleVector a, DoubleVector b, DoubleVector c) {
+#if defined(__AVX512F__)
+  return (DoubleVector)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return (DoubleVector)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+  return a * b + c;
+#endif
+}
 
 // a + b and a * b. Of two NaNs the result is the first operand's; a compiler may exchange the
 // operands, and then the bits would depend on the code around them.
