@@ -140,11 +140,109 @@ inline void scale(const F* from, int64_t count, F factor, F* to, bool stream) {
   for (; i < count; ++i) to[i] = from[i] * factor;
 }
 
+#if defined(__AVX512F__)
+// A whole row of a half type, a line of memory at a time; exponentials are as exact as the results.
+// Lines are 32 elements; the last one is filled up with -infinity, which changes nothing.
+
+constexpr int64_t line_elements = 32;
+
+inline uint16_t minus_infinity(BFloat16) { return 0xff80; }
+inline uint16_t minus_infinity(Float16) { return 0xfc00; }
+
+template <typename T>
+inline __m512i load_last_line(const T* from, int64_t count) {
+  auto mask = static_cast<__mmask32>((uint64_t{1} << count) - 1);
+  return _mm512_mask_loadu_epi16(_mm512_set1_epi16(static_cast<int16_t>(minus_infinity(T{}))), mask,
+                                 from);
+}
+
+// The bits of a half type as integers of the same order, and back.
+inline __m512i ordered(__m512i bits) {
+  __m512i sign = _mm512_srai_epi16(bits, 15);
+  return _mm512_xor_si512(bits, _mm512_and_si512(sign, _mm512_set1_epi16(INT16_MAX)));
+}
+
+template <typename T>
+inline float half_maximum(const T* x, int64_t length) {
+  __m512i best[4];
+  for (__m512i& part : best) part = _mm512_set1_epi16(INT16_MIN);
+  int64_t i = 0;
+  for (; i + 4 * line_elements <= length; i += 4 * line_elements) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v)
+      best[v] = _mm512_max_epi16(best[v], ordered(_mm512_loadu_si512(x + i + v * line_elements)));
+  }
+  for (; i < length; i += line_elements) {
+    bool whole = length - i >= line_elements;
+    __m512i line = whole ? _mm512_loadu_si512(x + i) : load_last_line(x + i, length - i);
+    best[0] = _mm512_max_epi16(best[0], ordered(line));
+  }
+  best[0] =
+      _mm512_max_epi16(_mm512_max_epi16(best[0], best[1]), _mm512_max_epi16(best[2], best[3]));
+  alignas(64) int16_t words[line_elements];
+  _mm512_store_si512(words, best[0]);
+  int16_t largest = words[0];
+  for (int16_t word : words) largest = word > largest ? word : largest;
+  int16_t bits = largest < 0 ? static_cast<int16_t>(largest ^ INT16_MAX) : largest;
+  return to_float(T{static_cast<uint16_t>(bits)});
+}
+
+template <bool stream, typename T>
+inline void scale_half_row(const float* from, int64_t length, float factor, T* to) {
+  int64_t i = 0;
+  auto scaled = [&] {
+    return LanePair<float>{load(from + i) * factor, load(from + i + 16) * factor};
+  };
+  for (; i + line_elements <= length; i += line_elements) put_pair<stream>(to + i, scaled());
+  if (i < length) {
+    T last[line_elements];
+    put_pair<false>(last, scaled());
+    std::memcpy(to + i, last, static_cast<size_t>(length - i) * sizeof(T));
+  }
+}
+
+template <typename T>
+void half_row(const T* x, int64_t length, T* to, bool stream) {
+  alignas(64) float kept[simd::softmax_row_limit + line_elements];
+  float best = half_maximum(x, length);
+  FloatVector sums[2] = {};
+  auto add = [&](const T* from, int64_t i) {
+    LanePair<float> values = load_pair<float>(from);
+    FloatVector first = half_exponential(values.first - best);
+    FloatVector second = half_exponential(values.second - best);
+    store(kept + i, first);
+    store(kept + i + 16, second);
+    sums[0] += first;
+    sums[1] += second;
+  };
+  int64_t i = 0;
+  for (; i + line_elements <= length; i += line_elements) {
+    __builtin_prefetch(x + length + i, 0, 2);
+    add(x + i, i);
+  }
+  if (i < length) {
+    T last[line_elements];
+    _mm512_storeu_si512(last, load_last_line(x + i, length - i));
+    add(last, i);
+  }
+  float factor = 1 / add_lanes<float>(sums[0] + sums[1]);
+  if (stream && reinterpret_cast<uintptr_t>(to) % 64 == 0) {
+    scale_half_row<true>(kept, length, factor, to);
+  } else {
+    scale_half_row<false>(kept, length, factor, to);
+  }
+}
+#endif
+
 template <typename T, typename F>
 struct Softmax {
   static constexpr bool converts = !is_same<T, F>;
 
   static void row(const void* input, int64_t length, void* output, bool stream) {
+#if defined(__AVX512F__)
+    if constexpr (converts)
+      return half_row(static_cast<const T*>(input), length, static_cast<T*>(output), stream);
+#endif
     alignas(64) F buffer[simd::softmax_row_limit];
     const auto* x = static_cast<const T*>(input);
     auto* to = static_cast<T*>(output);
