@@ -130,6 +130,12 @@ void Rope::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   cpu::RopeShape shape{x.shape(0),   heads.size,   x.shape(-2),
                        x.shape(-1),  x.strides(0), heads.strides.empty() ? 0 : heads.strides[0],
                        x.strides(-2)};
+  int64_t stride = offsets && offsets->size() > 1 ? 1 : 0;
+  if (stride == 0 && shape.batch_stride == shape.heads * shape.head_stride) {
+    // The angles of all batches are the same: they count as heads.
+    shape.heads *= shape.batch;
+    shape.batch = 1;
+  }
   std::optional<double> base;
   if (settings_.base) base = *settings_.base;
   cpu::RopePlan plan(x.dtype(), shape, settings_.dims / 2, settings_.traditional, base,
@@ -141,7 +147,6 @@ void Rope::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   const void* from = x.data<char>();
   const int64_t* given = offsets ? offsets->data<int64_t>() : nullptr;
   int64_t fixed = settings_.offset.value_or(0);
-  int64_t stride = offsets && offsets->size() > 1 ? 1 : 0;
   const float* rates = frequencies ? frequencies->data<float>() : nullptr;
   void* to = out.data<char>();
   int64_t tasks = plan.tasks();

@@ -14,7 +14,9 @@ namespace holdfast::cpu {
 namespace {
 
 constexpr int64_t task_elements = int64_t{64} << 10;
-constexpr int64_t streamed_row_bytes = int64_t{16} << 10;
+constexpr int64_t most_heads = 256;
+// Rows of this many positions lie together in memory and are worth fetching.
+constexpr int64_t usual_positions = 16;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -38,13 +40,12 @@ RopePlan::RopePlan(Dtype::Val dtype, const RopeShape& shape, int64_t pairs, bool
   }
   int64_t elements = shape.batch * shape.heads * shape.positions * shape.features;
   if (elements == 0) return;
-  int64_t row_bytes = shape.features * item_;
-  stream_ = static_cast<size_t>(elements * item_) > stream_threshold() &&
-            row_bytes <= streamed_row_bytes && row_bytes >= 256;
+  stream_ = static_cast<size_t>(elements * item_) > stream_threshold();
   // The angles of a position serve all heads: a task takes many heads before many positions.
   int64_t rows = std::max<int64_t>(1, task_elements / shape.features);
-  heads_per_task_ = std::min(shape.heads, std::max<int64_t>(rows, 8));
-  positions_per_task_ = std::min(shape.positions, std::max<int64_t>(1, rows / heads_per_task_));
+  heads_per_task_ = std::min(shape.heads, most_heads);
+  positions_per_task_ =
+      std::min(std::max(usual_positions, rows / heads_per_task_), divide_up(shape.positions, 16));
   head_tasks_ = divide_up(shape.heads, heads_per_task_);
   position_tasks_ = divide_up(shape.positions, positions_per_task_);
   tasks_ = shape.batch * head_tasks_ * position_tasks_;
@@ -82,7 +83,6 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
                    sines + p * padded_pairs_);
   }
   int64_t row_bytes = shape_.features * item_;
-  alignas(64) char staged[streamed_row_bytes];
   for (int64_t h = 0; h < heads; ++h) {
     int64_t head = first_head + h;
     const char* from =
@@ -91,18 +91,11 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
                                               item_;
     char* to = static_cast<char*>(output) +
                ((batch * shape_.heads + head) * shape_.positions + first_position) * row_bytes;
-    int64_t next_head = h + 1 < heads ? shape_.head_stride * item_ : 0;
-    for (int64_t p = 0; p < positions; ++p) {
-      // Heads lie too far apart to be foreseen.
-      const char* next = from + p * shape_.position_stride * item_ + next_head;
-      for (int64_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(next + i, 0, 2);
-      kernels.rotate(
-          dtype_, traditional_,
-          {from + p * shape_.position_stride * item_, stream_ ? staged : to,
-           cosines + p * padded_pairs_, sines + p * padded_pairs_, pairs_, shape_.features});
-      if (stream_) stream_block(to, staged, static_cast<size_t>(row_bytes));
-      to += row_bytes;
-    }
+    // Heads lie too far apart to be foreseen.
+    int64_t next = h + 1 < heads ? shape_.head_stride * item_ : 0;
+    kernels.rotate(dtype_, traditional_,
+                   {from, shape_.position_stride, to, next, cosines, sines, padded_pairs_,
+                    positions, pairs_, shape_.features, stream_});
   }
   if (stream_) end_stream();
 }

@@ -7,14 +7,20 @@
 
 namespace holdfast::cpu::simd {
 
-// One row of `length` elements, of which the first 2 * pairs are rotated and the others copied.
-struct RopeRow {
+// Rows of `length` elements, one a position, of which the first 2 * pairs are rotated and the
+// others copied.
+struct RopeRows {
   const void* input;
+  int64_t input_stride;  // from row to row, in elements; the output is dense
   void* output;
-  const float* cosines;  // one per pair
+  int64_t next;          // bytes from the input to what should be fetched on the way
+  const float* cosines;  // one per pair, rows `angle_stride` apart
   const float* sines;
+  int64_t angle_stride;
+  int64_t positions;
   int64_t pairs;
   int64_t length;
+  bool stream;  // write past the cache where the alignment allows it; the caller fences
 };
 
 struct RopeKernels {
@@ -23,7 +29,7 @@ struct RopeKernels {
   void (*angles)(double position, const double* rates, int64_t count, float* cosines, float* sines);
   // Pairs (i, i + pairs), or neighbours (2 i, 2 i + 1) when `traditional`. float16, bfloat16 and
   // float32; half types compute in float32.
-  void (*rotate)(Dtype::Val dtype, bool traditional, const RopeRow& row);
+  void (*rotate)(Dtype::Val dtype, bool traditional, const RopeRows& rows);
 };
 
 // Of the instruction set in use.

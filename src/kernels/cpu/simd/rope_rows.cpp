@@ -1,4 +1,5 @@
 // Rotary position embedding, compiled once per instruction set.
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/rope_kernels.h"
 #include "kernels/cpu/simd/vector_math.h"
@@ -20,31 +21,54 @@ void angles(double position, const double* rates, int64_t count, float* cosines,
   }
 }
 
+// One of the rows.
 template <typename T>
-void rotate_halves(const simd::RopeRow& row) {
+struct Row {
+  const T* x;
+  T* to;
+  const float* cosines;
+  const float* sines;
+  int64_t pairs;
+};
+
+// Two neighbouring vectors.
+template <typename T>
+inline LanePair<float> load_two_lanes(const T* from) {
+#if defined(__AVX512F__)
+  if constexpr (is_same<T, BFloat16>) {
+    FloatPair values = widen_bfloat16(_mm512_loadu_si512(from));
+    return {(Lanes<float>)values.first, (Lanes<float>)values.second};
+  }
+#endif
+  return {load_lanes<float>(from), load_lanes<float>(from + lane_count<float>)};
+}
+
+struct Turned {
+  Lanes<float> low, high;
+};
+inline Turned turn(Lanes<float> a, Lanes<float> b, Lanes<float> c, Lanes<float> s) {
+  return {a * c - b * s, a * s + b * c};
+}
+
+template <bool stream, typename T>
+void rotate_halves(const Row<T>& row) {
   constexpr int width = lane_count<float>;
-  const T* x = static_cast<const T*>(row.input);
-  T* to = static_cast<T*>(row.output);
-  struct Turned {
-    Lanes<float> low, high;
-  };
-  auto turn = [&](auto load, int64_t i) -> Turned {
-    Lanes<float> a = load(x + i), b = load(x + row.pairs + i);
-    Lanes<float> c = load(row.cosines + i), s = load(row.sines + i);
-    return {a * c - b * s, a * s + b * c};
-  };
-  auto whole = [](auto* from) { return load_lanes<float>(from); };
+  const T *low = row.x, *high = row.x + row.pairs;
   int64_t i = 0;
   for (; i + 2 * width <= row.pairs; i += 2 * width) {
-    Turned first = turn(whole, i), second = turn(whole, i + width);
-    put_two_lanes<false>(to + i, first.low, second.low);
-    put_two_lanes<false>(to + row.pairs + i, first.high, second.high);
+    LanePair<float> a = load_two_lanes(low + i), b = load_two_lanes(high + i);
+    LanePair<float> c = load_two_lanes(row.cosines + i), s = load_two_lanes(row.sines + i);
+    Turned first = turn(a.first, b.first, c.first, s.first);
+    Turned second = turn(a.second, b.second, c.second, s.second);
+    put_two_lanes<stream>(row.to + i, first.low, second.low);
+    put_two_lanes<stream>(row.to + row.pairs + i, first.high, second.high);
   }
   for (; i < row.pairs; i += width) {
     int64_t count = row.pairs - i < width ? row.pairs - i : width;
-    Turned some = turn([count](auto* from) { return load_some_lanes<float>(from, count); }, i);
-    store_some_lanes(to + i, some.low, count);
-    store_some_lanes(to + row.pairs + i, some.high, count);
+    auto load = [count](auto* from) { return load_some_lanes<float>(from, count); };
+    Turned some = turn(load(low + i), load(high + i), load(row.cosines + i), load(row.sines + i));
+    store_some_lanes(row.to + i, some.low, count);
+    store_some_lanes(row.to + row.pairs + i, some.high, count);
   }
 }
 
@@ -55,13 +79,11 @@ inline void store_all(const float* from, int64_t count, Float16* to) { narrow(fr
 inline void store_all(const float* from, int64_t count, BFloat16* to) { narrow(from, count, to); }
 
 template <typename T>
-void rotate_neighbours(const simd::RopeRow& row) {
-  const T* x = static_cast<const T*>(row.input);
-  T* to = static_cast<T*>(row.output);
+void rotate_neighbours(const Row<T>& row) {
   float buffer[2 * piece], result[2 * piece];
   for (int64_t i = 0; i < row.pairs; i += piece) {
     int64_t count = row.pairs - i < piece ? row.pairs - i : piece;
-    const float* a = as_compute(x + 2 * i, 2 * count, buffer);
+    const float* a = as_compute(row.x + 2 * i, 2 * count, buffer);
     const float* c = row.cosines + i;
     const float* s = row.sines + i;
     HOLDFAST_VECTORISE
@@ -70,30 +92,50 @@ void rotate_neighbours(const simd::RopeRow& row) {
       result[2 * j] = even * c[j] - odd * s[j];
       result[2 * j + 1] = even * s[j] + odd * c[j];
     }
-    store_all(result, 2 * count, to + 2 * i);
+    store_all(result, 2 * count, row.to + 2 * i);
   }
 }
+
+constexpr int64_t staged_bytes = int64_t{16} << 10;
 
 template <typename T>
-void rotate_row(bool traditional, const simd::RopeRow& row) {
-  if (traditional) {
-    rotate_neighbours<T>(row);
-  } else {
-    rotate_halves<T>(row);
+void rotate_rows(bool traditional, const simd::RopeRows& rows) {
+  int64_t done = 2 * rows.pairs;
+  size_t half_bytes = static_cast<size_t>(rows.pairs) * sizeof(T);
+  size_t row_bytes = static_cast<size_t>(rows.length) * sizeof(T);
+  // Straight past the cache where both halves of all rows begin at multiples of 64 bytes; else by
+  // way of a row in the cache.
+  bool straight = vector_bytes == 64 && rows.stream && !traditional &&
+                  (reinterpret_cast<uintptr_t>(rows.output) | half_bytes | row_bytes) % 64 == 0;
+  bool staged = rows.stream && !straight && row_bytes >= 256 && row_bytes <= staged_bytes;
+  alignas(64) char stage[staged_bytes];
+  for (int64_t p = 0; p < rows.positions; ++p) {
+    T* to = static_cast<T*>(rows.output) + p * rows.length;
+    Row<T> row{static_cast<const T*>(rows.input) + p * rows.input_stride,
+               staged ? reinterpret_cast<T*>(stage) : to, rows.cosines + p * rows.angle_stride,
+               rows.sines + p * rows.angle_stride, rows.pairs};
+    const char* next = reinterpret_cast<const char*>(row.x) + rows.next;
+    for (size_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(next + i, 0, 2);
+    if (traditional) {
+      rotate_neighbours(row);
+    } else if (straight) {
+      rotate_halves<true>(row);
+    } else {
+      rotate_halves<false>(row);
+    }
+    std::memcpy(row.to + done, row.x + done, static_cast<size_t>(rows.length - done) * sizeof(T));
+    if (staged) stream_block(to, stage, row_bytes);
   }
-  int64_t done = 2 * row.pairs;
-  std::memcpy(static_cast<T*>(row.output) + done, static_cast<const T*>(row.input) + done,
-              static_cast<size_t>(row.length - done) * sizeof(T));
 }
 
-void rotate(Dtype::Val dtype, bool traditional, const simd::RopeRow& row) {
+void rotate(Dtype::Val dtype, bool traditional, const simd::RopeRows& rows) {
   switch (dtype) {
     case Dtype::Val::float16:
-      return rotate_row<Float16>(traditional, row);
+      return rotate_rows<Float16>(traditional, rows);
     case Dtype::Val::bfloat16:
-      return rotate_row<BFloat16>(traditional, row);
+      return rotate_rows<BFloat16>(traditional, rows);
     default:
-      return rotate_row<float>(traditional, row);
+      return rotate_rows<float>(traditional, rows);
   }
 }
 
