@@ -1,0 +1,20 @@
+// Hand-written loops over data in the first-level cache: what the arithmetic of an op takes, with
+// no memory to wait for. Each does the least that gives results exact to the dtype.
+#pragma once
+
+#include <holdfast/dtype.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::bench {
+
+// Of one row of `count` elements, a multiple of 128, aligned to 64 bytes.
+using RowLoop = void (*)(const uint16_t* from, uint16_t* to, size_t count);
+
+// For float16 and bfloat16, null where the processor has no AVX-512 with BF16.
+RowLoop exp_loop(Dtype dtype);
+// `count` at most 4096.
+RowLoop softmax_loop(Dtype dtype);
+
+}  // namespace holdfast::bench
