@@ -18,7 +18,8 @@ struct Pair {
 
 // 32 elements as floats, in an order that `narrow` undoes.
 struct BFloat16 {
-  HOLDFAST_NATIVE_INLINE static Pair widen(__m512i line) {
+  HOLDFAST_NATIVE_INLINE static Pair widen(const uint16_t* from) {
+    __m512i line = _mm512_load_si512(from);
     return {(__m512)_mm512_maskz_slli_epi32(0xffff, line, 16),
             (__m512)_mm512_and_si512(line, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))};
   }
@@ -38,9 +39,10 @@ struct BFloat16 {
 };
 
 struct Float16 {
-  HOLDFAST_NATIVE_INLINE static Pair widen(__m512i line) {
-    return {_mm512_maskz_cvtph_ps(0xffff, _mm512_castsi512_si256(line)),
-            _mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_extracti64x4_epi64(0xf, line, 1))};
+  HOLDFAST_NATIVE_INLINE static Pair widen(const uint16_t* from) {
+    const auto* halves = reinterpret_cast<const __m256i*>(from);
+    return {_mm512_maskz_cvtph_ps(0xffff, _mm256_load_si256(halves)),
+            _mm512_maskz_cvtph_ps(0xffff, _mm256_load_si256(halves + 1))};
   }
   HOLDFAST_NATIVE_INLINE static __m512i narrow(Pair values) {
     __m256i low = _mm512_maskz_cvtps_ph(0xffff, values.first, _MM_FROUND_TO_NEAREST_INT);
@@ -69,8 +71,8 @@ HOLDFAST_NATIVE_INLINE __m512 exponential(__m512 x) {
 template <class Half>
 HOLDFAST_NATIVE void exp_row(const uint16_t* from, uint16_t* to, size_t count) {
   for (size_t i = 0; i < count; i += 64) {
-    Pair a = Half::widen(_mm512_load_si512(from + i));
-    Pair b = Half::widen(_mm512_load_si512(from + i + 32));
+    Pair a = Half::widen(from + i);
+    Pair b = Half::widen(from + i + 32);
     a = {exponential(a.first), exponential(a.second)};
     b = {exponential(b.first), exponential(b.second)};
     _mm512_store_si512(to + i, Half::narrow(a));
@@ -101,7 +103,7 @@ HOLDFAST_NATIVE void softmax_row(const uint16_t* from, uint16_t* to, size_t coun
   __m512 shift = _mm512_set1_ps(maximum);
   __m512 sum = _mm512_setzero_ps(), sum2 = sum;
   for (size_t i = 0; i < count; i += 32) {
-    Pair a = Half::widen(_mm512_load_si512(from + i));
+    Pair a = Half::widen(from + i);
     a = {exponential(_mm512_sub_ps(a.first, shift)), exponential(_mm512_sub_ps(a.second, shift))};
     _mm512_store_ps(kept + i, a.first);
     _mm512_store_ps(kept + i + 16, a.second);
