@@ -71,16 +71,20 @@ std::shared_ptr<const Trace> find_or_trace(std::uintptr_t id, const Arrays& argu
   return found;
 }
 
-// What a function's traces are found by: a number that the caller gives, or one that no other
-// function has. When the last copy of such a function goes, so do its traces.
+// What a function's traces are found by: a number that the caller gives (the address of something),
+// or one that no other function has or will have. When the last copy of such a function goes, so do
+// its traces.
 struct Identity {
   struct Owner {
-    ~Owner() { process_cache()->erase(reinterpret_cast<std::uintptr_t>(this)); }
+    explicit Owner(std::uintptr_t number) : id(number) {}
+    ~Owner() { process_cache()->erase(id); }
+    std::uintptr_t id;
   };
   explicit Identity(std::uintptr_t given = 0) : id(given) {
     if (id != 0) return;
-    owner = std::make_shared<Owner>();
-    id = reinterpret_cast<std::uintptr_t>(owner.get());
+    static std::atomic<std::uintptr_t> last{std::uintptr_t{1} << 63};  // beyond all addresses
+    owner = std::make_shared<Owner>(++last);
+    id = owner->id;
   }
   std::uintptr_t id;
   std::shared_ptr<Owner> owner;

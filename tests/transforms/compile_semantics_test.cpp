@@ -34,7 +34,7 @@ bool same_bits(array a, array b) {
 
 TEST_CASE("shapeless compile: one trace for all shapes") {
   struct Case {
-    const char* name;
+    std::string name;
     Function function;
   };
   Case cases[] = {
@@ -81,7 +81,7 @@ TEST_CASE("shapeless compile: one trace for all shapes") {
     INFO(c.name);
     CHECK(calls == 1);
     // Another number of dimensions, and another dtype, are another trace.
-    if (c.name == std::string("element-wise")) {
+    if (c.name == "element-wise") {
       fast({numbered({3}), array({2.0f})});
       CHECK(calls == 2);
       fast({astype(numbered({2, 2}), float16), array({2.0f})});
@@ -106,11 +106,11 @@ TEST_CASE("shapeless compile: what had one shape in the trace may broadcast late
 }
 
 TEST_CASE("shapeless compile: ops that cannot are named") {
-  auto refuses = [](const char* op, const Function& f) {
+  auto refuses = [](const std::string& op, const Function& f) {
     INFO(op);
     Function fast = compile(f, true);
     CHECK_THROWS_WITH_AS(fast({numbered({2, 3})}),
-                         doctest::Contains((std::string("a function with ") + op).c_str()),
+                         doctest::Contains(("a function with " + op).c_str()),
                          std::invalid_argument);
     CHECK_NOTHROW(compile(f)({numbered({2, 3})}));
     CHECK(detail::tracing_depth() == 0);
