@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t max_row_calls = 256;
 
+// Calls are put into another order for each group.
+using Calls = std::vector<std::unique_ptr<Call>>;
+
 bool is_fusable(const Call& call) { return call.primitive->traits().elementwise >= 0; }
 
 // A group while it grows. Values are `inside` when the group computes them, `behind` when they were
@@ -24,8 +27,7 @@ class Growing {
 
   // A group around the call `seed`: of calls that work on rows of this shape, or of element-wise
   // ones.
-  Growing(std::vector<Call>& calls, std::span<const ValueInfo> values, size_t seed,
-          const RowShape* rows)
+  Growing(Calls& calls, std::span<const ValueInfo> values, size_t seed, const RowShape* rows)
       : calls_(calls),
         values_(values),
         seed_(seed),
@@ -38,7 +40,7 @@ class Growing {
     places_.assign(calls_.size(), State::free);
     add(seed_);
     for (size_t i = seed_ + 1; i < calls_.size(); ++i) {
-      const Call& call = calls_[i];
+      const Call& call = *calls_[i];
       if (needs(call, State::behind) || (needs(call, State::inside) && !fits(call))) {
         places_[i] = State::behind;
         for (int output : call.outputs) states_[static_cast<size_t>(output)] = State::behind;
@@ -47,7 +49,7 @@ class Growing {
       }
     }
     take_in_producers();
-    std::vector<Call> ordered;
+    Calls ordered;
     ordered.reserve(calls_.size());
     size_t bounds[2] = {};
     for (State state : {State::free, State::inside, State::behind}) {
@@ -67,7 +69,7 @@ class Growing {
   }
 
   bool fits(const Call& call) const {
-    const Call& seed = calls_[seed_];
+    const Call& seed = *calls_[seed_];
     if (call.primitive->stream() != seed.primitive->stream()) return false;
     if (rows_) return group_size_ < max_row_calls && rows_->takes(call, values_);
     if (!is_fusable(call) || group_size_ == Group::max_steps || call.shapes[0] != seed.shapes[0]) {
@@ -85,7 +87,7 @@ class Growing {
   }
 
   void add(size_t i) {
-    const Call& call = calls_[i];
+    const Call& call = *calls_[i];
     places_[i] = State::inside;
     ++group_size_;
     for (int input : call.inputs) {
@@ -103,7 +105,7 @@ class Growing {
     std::vector<bool> used_before(values_.size(), false);
     for (size_t i = calls_.size(); i-- > 0;) {
       if (places_[i] != State::free) continue;
-      const Call& call = calls_[i];
+      const Call& call = *calls_[i];
       bool feeds = call.outputs.size() == 1 &&
                    std::find(inputs_.begin(), inputs_.end(), call.outputs[0]) != inputs_.end();
       if (feeds && !used_before[static_cast<size_t>(call.outputs[0])] && fits(call)) {
@@ -114,7 +116,7 @@ class Growing {
     }
   }
 
-  std::vector<Call>& calls_;
+  Calls& calls_;
   std::span<const ValueInfo> values_;
   size_t seed_;
   const RowShape* rows_;
@@ -124,36 +126,36 @@ class Growing {
   size_t group_size_ = 0;
 };
 
-using Calls = std::vector<Call>;
-
 bool contains(const std::vector<int>& list, int number) {
   return std::find(list.begin(), list.end(), number) != list.end();
 }
 
 // Calls instead of those in `group`: one, and behind it the aliases of its values that others need.
 // `needed`: values that others use.
-Calls make_compiled(std::span<const Call> group, const std::vector<bool>& needed,
+Calls make_compiled(std::span<const std::unique_ptr<Call>> group, const std::vector<bool>& needed,
                     std::span<const ValueInfo> values, const RowShape* rows) {
   std::vector<const Call*> calls;
   std::vector<int> made, wanted;
-  Calls result(1);
+  Calls result;
+  result.push_back(std::make_unique<Call>());
   auto is_alias = [&](const Call& call) {
     return rows && call.primitive->traits().elementwise < 0 && rows->is_alias(call, values);
   };
   // Aliases cost nothing outside, where they are views; what they show must be there then.
   for (size_t i = group.size(); i-- > 0;) {
-    const Call& call = group[i];
+    const Call& call = *group[i];
     int output = call.outputs[0];
     if (!needed[static_cast<size_t>(output)] && !contains(wanted, output)) continue;
     if (is_alias(call)) {
-      result.insert(result.begin() + 1, call);
+      result.insert(result.begin() + 1, std::make_unique<Call>(call));
       wanted.push_back(call.inputs[0]);
     } else {
       wanted.push_back(output);
     }
   }
-  Call& first = result[0];
-  for (const Call& call : group) {
+  Call& first = *result[0];
+  for (const std::unique_ptr<Call>& member : group) {
+    const Call& call = *member;
     for (int input : call.inputs) {
       if (!contains(made, input) && !contains(first.inputs, input)) first.inputs.push_back(input);
     }
@@ -183,18 +185,18 @@ void form_groups(Calls& calls, std::span<const int> results, std::span<const Val
   size_t seed = 0;
   while (seed < calls.size()) {
     std::optional<RowShape> shape;
-    if (calls[seed].is_settled || !seed_of(calls[seed], shape)) {
+    if (calls[seed]->is_settled || !seed_of(*calls[seed], shape)) {
       ++seed;
       continue;
     }
-    calls[seed].is_settled = true;
+    calls[seed]->is_settled = true;
     const RowShape* rows = shape ? &*shape : nullptr;
     auto [begin, end] = Growing(calls, values, seed, rows).grow();
     if (end - begin > 1) {
       std::vector<bool> needed = is_result;
       for (size_t i = 0; i < calls.size(); ++i) {
         if (i >= begin && i < end) continue;
-        for (int input : calls[i].inputs) needed[static_cast<size_t>(input)] = true;
+        for (int input : calls[i]->inputs) needed[static_cast<size_t>(input)] = true;
       }
       Calls group =
           make_compiled(std::span(calls).subspan(begin, end - begin), needed, values, rows);
@@ -209,17 +211,21 @@ void form_groups(Calls& calls, std::span<const int> results, std::span<const Val
 
 }  // namespace
 
-std::vector<Call> fused(std::vector<Call> calls, std::span<const int> results,
+std::vector<Call> fused(std::vector<Call> list, std::span<const int> results,
                         std::span<const ValueInfo> values, bool rows) {
+  Calls calls;
+  for (Call& call : list) calls.push_back(std::make_unique<Call>(std::move(call)));
   if (rows) {
     form_groups(calls, results, values, [&](const Call& call, std::optional<RowShape>& shape) {
       return (shape = RowShape::reduced_by(call, values)).has_value();
     });
   }
-  for (Call& call : calls) call.is_settled = false;
+  for (std::unique_ptr<Call>& call : calls) call->is_settled = false;
   form_groups(calls, results, values,
               [](const Call& call, std::optional<RowShape>&) { return is_fusable(call); });
-  return calls;
+  list.clear();
+  for (std::unique_ptr<Call>& call : calls) list.push_back(std::move(*call));
+  return list;
 }
 
 }  // namespace holdfast::detail
