@@ -104,9 +104,13 @@ void check_not_negative(const char* op, int n, int m) {
 // Compares row + k with column, for each place of an n by m matrix.
 using Comparison = array (*)(array, array, StreamOrDevice);
 array compare_places(Comparison compare, int n, int m, int k, StreamOrDevice s) {
+  k = std::clamp(k, -n - 1, m);  // beyond, nothing changes
+  // float32 compares fastest, and holds every place of all but very long matrices.
+  constexpr int largest = 1 << 22;
+  Dtype dtype = n < largest && m < largest ? float32 : int64;
   double first = k;
-  array rows = expand_dims(arange(first, first + n, 1.0, int64, s), 1, s);
-  return compare(rows, arange(0.0, m, 1.0, int64, s), s);
+  array rows = expand_dims(arange(first, first + n, 1.0, dtype, s), 1, s);
+  return compare(rows, arange(0.0, m, 1.0, dtype, s), s);
 }
 
 }  // namespace

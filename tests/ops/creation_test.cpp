@@ -70,6 +70,20 @@ TEST_CASE("eye, identity, tri, tril, triu") {
   CHECK(eye(3, float16).dtype() == float16);
   CHECK(eye(0).shape() == Shape{0, 0});
   CHECK(values_of<float>(sum(eye(2, 2, std::numeric_limits<int>::max())))[0] == 0);
+  // Diagonals at the corners, just outside, and far outside.
+  constexpr int far = std::numeric_limits<int>::max();
+  for (int k : {-far, -4, -3, -2, -1, 0, 1, 3, 4, 5, far}) {
+    std::vector<float> lower, diagonal;
+    for (int64_t row = 0; row < 3; ++row) {
+      for (int64_t column = 0; column < 4; ++column) {
+        lower.push_back(row + k >= column ? 1.0f : 0.0f);
+        diagonal.push_back(row + k == column ? 1.0f : 0.0f);
+      }
+    }
+    CAPTURE(k);
+    check_values<float>(tri(3, 4, k, float32), {3, 4}, lower);
+    check_values<float>(eye(3, 4, k), {3, 4}, diagonal);
+  }
   check_values<float>(tri(2, 3, 1, float32), {2, 3}, {1, 1, 0, 1, 1, 1});
   array a = reshape(arange(6), {2, 3});
   check_values<int>(tril(a), {2, 3}, {0, 0, 0, 3, 4, 0});
