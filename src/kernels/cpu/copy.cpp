@@ -50,7 +50,9 @@ void copy_run(const Word* strided, int64_t stride, Word* dense, int64_t count) {
     if (stride == 1) {
       std::memcpy(dense, view, static_cast<size_t>(count) * sizeof(Word));
     } else if (stride == 0) {
-      std::fill_n(dense, count, *view);
+      simd::copy_kernels().fill(sizeof(Word), view, count, dense);
+    } else if (stride == -1) {
+      simd::copy_kernels().reverse(sizeof(Word), view, count, dense);
     } else {
       for (int64_t i = 0; i < count; ++i) dense[i] = view[i * stride];
     }

@@ -11,6 +11,10 @@ struct CopyKernels {
   // columns; strides in elements of `itemsize` bytes. `stream` allows to write past the cache.
   void (*transpose)(size_t itemsize, const void* source, int64_t source_stride, int64_t rows,
                     int64_t columns, void* destination, int64_t destination_stride, bool stream);
+  // destination[i] = last[-i] for i < count, elements of `itemsize` bytes.
+  void (*reverse)(size_t itemsize, const void* last, int64_t count, void* destination);
+  // destination[i] = the element at `value`, for i < count.
+  void (*fill)(size_t itemsize, const void* value, int64_t count, void* destination);
   // Copies whole lines of 64 bytes past the cache; `destination` is aligned to 64. Needs a store
   // fence after the last call.
   void (*stream_lines)(void* destination, const void* source, int64_t lines);

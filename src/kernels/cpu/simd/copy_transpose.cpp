@@ -1,4 +1,5 @@
-// Blocked transposition, compiled once per instruction set (HOLDFAST_SIMD_TARGET).
+// Blocked transposition and other reordering copies, compiled once per instruction set
+// (HOLDFAST_SIMD_TARGET).
 //
 // A tile of W x W elements is loaded row by row (each row one vector), transposed in registers by
 // log2(W) rounds of interleaving, and stored row by row.
@@ -10,6 +11,7 @@
 #endif
 
 #include "kernels/cpu/simd/copy_kernels.h"
+#include "kernels/cpu/simd/vectorise.h"
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
@@ -171,6 +173,39 @@ void transpose(size_t itemsize, const void* source, int64_t source_stride, int64
   }
 }
 
+template <typename T>
+void reverse_as(const void* last, int64_t count, void* destination) {
+  const T* from = static_cast<const T*>(last);
+  T* to = static_cast<T*>(destination);
+  HOLDFAST_VECTORISE
+  for (int64_t i = 0; i < count; ++i) to[i] = from[-i];
+}
+
+template <typename T>
+void fill_as(const void* value, int64_t count, void* destination) {
+  const T element = *static_cast<const T*>(value);
+  T* to = static_cast<T*>(destination);
+  for (int64_t i = 0; i < count; ++i) to[i] = element;
+}
+
+// The copies of a function for elements of 1, 2, 4 and 8 bytes.
+using Copy = void (*)(const void* from, int64_t count, void* destination);
+Copy for_size(const Copy (&copies)[4], size_t itemsize) {
+  return copies[itemsize == 1 ? 0 : itemsize == 2 ? 1 : itemsize == 4 ? 2 : 3];
+}
+
+void reverse(size_t itemsize, const void* last, int64_t count, void* destination) {
+  constexpr Copy copies[] = {reverse_as<uint8_t>, reverse_as<uint16_t>, reverse_as<uint32_t>,
+                             reverse_as<uint64_t>};
+  for_size(copies, itemsize)(last, count, destination);
+}
+
+void fill(size_t itemsize, const void* value, int64_t count, void* destination) {
+  constexpr Copy copies[] = {fill_as<uint8_t>, fill_as<uint16_t>, fill_as<uint32_t>,
+                             fill_as<uint64_t>};
+  for_size(copies, itemsize)(value, count, destination);
+}
+
 void stream_lines(void* destination, const void* source, int64_t lines) {
   auto* to = static_cast<char*>(destination);
   const auto* from = static_cast<const char*>(source);
@@ -196,6 +231,6 @@ void stream_lines(void* destination, const void* source, int64_t lines) {
 }  // namespace
 
 extern const simd::CopyKernels copy_kernels;
-const simd::CopyKernels copy_kernels{transpose, stream_lines};
+const simd::CopyKernels copy_kernels{transpose, reverse, fill, stream_lines};
 
 }  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
