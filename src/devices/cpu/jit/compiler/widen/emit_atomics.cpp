@@ -44,7 +44,9 @@ std::optional<msl::Intrinsic> reduction_of(llvm::AtomicRMWInst::BinOp operation,
 }  // namespace
 
 // Words of threadgroup memory, all lanes on. Places are held as 32-bit offsets, and go to scalar
-// registers in pairs: on the way through memory each would wait for the vector's store.
+// registers in pairs: on the way through memory each would wait for the vector's store. Eight lanes
+// a turn: a processor has to learn for each update that its place may be the one just written to,
+// so more are slower.
 void Emitter::update_own(Value* pointers, const Value& operand,
                          llvm::function_ref<Value*(Value* at, Value* value)> perform_one) {
   constexpr unsigned pairs = simdgroup_width / 2, pairs_at_once = 4;
