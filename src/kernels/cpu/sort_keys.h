@@ -31,10 +31,12 @@ UnsignedOfSize<sizeof(T)> key_of(T value) {
     if (value.real() != value.real() || value.imag() != value.imag()) return ~Key{0};
     return Key{key_of<true>(value.real())} << 32 | key_of<true>(value.imag());
   } else if constexpr (is_ieee<T>) {
+    // Without branches: signs are as good as random.
     Key bits = std::bit_cast<Key>(value);
-    if (value != value) return static_cast<Key>(~Key{0});
-    if (equal_zeros && static_cast<Key>(bits << 1) == 0) bits = 0;
-    return static_cast<Key>(bits & sign ? ~bits : bits | sign);
+    if (equal_zeros) bits = static_cast<Key>(bits << 1) == 0 ? Key{0} : bits;
+    auto negative = static_cast<Key>(Key{0} - static_cast<Key>(bits >> (sizeof(T) * 8 - 1)));
+    auto key = static_cast<Key>(bits ^ (negative | sign));
+    return value != value ? static_cast<Key>(~Key{0}) : key;
   } else if constexpr (std::is_signed_v<T>) {
     return static_cast<Key>(static_cast<Key>(value) ^ sign);
   } else {
