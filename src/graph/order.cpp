@@ -107,8 +107,9 @@ void Order::arrange(const std::vector<array>& outputs) {
   for (const array& output : outputs) {
     if (uint32_t place = place_of(output); place != nowhere) roots_.push_back(place);
   }
-  std::stable_sort(roots_.begin(), roots_.end(),
-                   [&](uint32_t a, uint32_t b) { return depth_[a] < depth_[b]; });
+  std::sort(roots_.begin(), roots_.end(), [&](uint32_t a, uint32_t b) {
+    return depth_[a] != depth_[b] ? depth_[a] < depth_[b] : a < b;
+  });
   rank_.assign(count, UINT32_MAX);
   for (size_t r = 0; r < roots_.size(); ++r) {
     rank_[roots_[r]] = std::min(rank_[roots_[r]], static_cast<uint32_t>(r));
@@ -121,8 +122,9 @@ void Order::arrange(const std::vector<array>& outputs) {
 
   places_.resize(count);
   std::iota(places_.begin(), places_.end(), 0);
-  std::stable_sort(places_.begin(), places_.end(),
-                   [&](uint32_t a, uint32_t b) { return rank_[a] < rank_[b]; });
+  std::sort(places_.begin(), places_.end(), [&](uint32_t a, uint32_t b) {
+    return rank_[a] != rank_[b] ? rank_[a] < rank_[b] : a < b;
+  });
   for (uint32_t place : places_) arranged_.push_back(std::move(nodes_[place]));
   nodes_.swap(arranged_);
   arranged_.clear();
