@@ -1,11 +1,14 @@
 // Bases of the built-in primitives.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <holdfast/encoder.h>
 #include <holdfast/primitive.h>
+
+#include "graph/record.h"
 
 namespace holdfast {
 
@@ -21,6 +24,10 @@ class Op : public Primitive {
   void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) final {
     encode(Encoder::of(stream()), inputs, outputs);
   }
+  // How a file of functions calls the op; nothing: it cannot be saved.
+  virtual std::optional<Record> record() const { return std::nullopt; }
+  // The input that output `i` only hands on, or -1.
+  virtual int handed_on(int /*output*/) const { return -1; }
 };
 
 // One step of a fused group: an element-wise op on earlier values. A value is the index of an

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/inner.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -11,10 +12,14 @@ namespace {
 
 // Inputs: queries, keys, values (one dtype), then the mask (bool, or the compute dtype) and the
 // sinks (compute dtype), where there are such.
-class Attention final : public Op {
+class Attention final : public Recorded<Attention, Op> {
  public:
   Attention(Stream stream, float scale, bool causal, bool has_mask, bool has_sinks)
-      : Op(stream), scale_(scale), causal_(causal), has_mask_(has_mask), has_sinks_(has_sinks) {}
+      : Recorded(stream),
+        scale_(scale),
+        causal_(causal),
+        has_mask_(has_mask),
+        has_sinks_(has_sinks) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
@@ -24,11 +29,7 @@ class Attention final : public Op {
     return {shape};
   }
   const char* name() const override { return "ScaledDotProductAttention"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Attention*>(&other);
-    return same != nullptr && same->scale_ == scale_ && same->causal_ == causal_ &&
-           same->has_mask_ == has_mask_ && same->has_sinks_ == has_sinks_;
-  }
+  auto members() const { return std::tie(scale_, causal_, has_mask_, has_sinks_); }
 
  private:
   float scale_;
@@ -151,6 +152,12 @@ array fast::scaled_dot_product_attention(const array& queries, const array& keys
                                          const std::optional<array>& mask_arr,
                                          const std::optional<array>& sinks, bool /*force_fused*/,
                                          StreamOrDevice s) {
+  return attend(queries, keys, values, scale, mask_mode, mask_arr, sinks, false, s);
+}
+
+array attend(const array& queries, const array& keys, const array& values, float scale,
+             const std::string& mask_mode, const std::optional<array>& mask_arr,
+             const std::optional<array>& sinks, bool is_mask_converted, StreamOrDevice s) {
   auto fail = [](const auto&... parts) {
     throw std::invalid_argument(text("[scaled_dot_product_attention] ", parts...));
   };
@@ -194,7 +201,7 @@ array fast::scaled_dot_product_attention(const array& queries, const array& keys
         broadcast_shapes_for("scaled_dot_product_attention", mask_arr->shape(), target) != target) {
       fail("expected a mask that broadcasts to ", target, ", got shape ", mask_arr->shape());
     }
-    if (promote_types(mask_arr->dtype(), dtype) != dtype) {
+    if (!is_mask_converted && promote_types(mask_arr->dtype(), dtype) != dtype) {
       fail("expected a mask of bool or of a dtype that promotes to ", dtype, ", got ",
            mask_arr->dtype());
     }
@@ -205,7 +212,7 @@ array fast::scaled_dot_product_attention(const array& queries, const array& keys
       fail("expected sinks of shape (", queries.shape(1), "), one for each query head, got shape ",
            sinks->shape());
     }
-    if (promote_types(sinks->dtype(), dtype) != dtype) {
+    if (!is_mask_converted && promote_types(sinks->dtype(), dtype) != dtype) {
       fail("expected sinks of a dtype that promotes to ", dtype, ", got ", sinks->dtype());
     }
     inputs.push_back(astype(*sinks, compute, s));

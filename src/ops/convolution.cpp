@@ -8,9 +8,10 @@ namespace holdfast {
 namespace {
 
 // Inputs: input and weights, of one dtype.
-class Convolution final : public Op {
+class Convolution final : public Recorded<Convolution, Op> {
  public:
-  Convolution(Stream stream, const cpu::ConvolutionShape& shape) : Op(stream), shape_(shape) {}
+  Convolution(Stream stream, const cpu::ConvolutionShape& shape)
+      : Recorded(stream), shape_(shape) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
     array& out = outputs[0];
@@ -42,6 +43,11 @@ class Convolution final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "Convolution"; }
+  auto members() const {
+    return std::tuple(spatial(shape_.stride, 3), spatial(shape_.padding, 3),
+                      spatial(shape_.dilation, 3), spatial(shape_.input_dilation, 3),
+                      static_cast<int>(shape_.groups), shape_.flip);
+  }
 
  private:
   // The convolution that gives `like`, of these two: low padding as given, high padding as needed.

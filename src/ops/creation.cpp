@@ -11,15 +11,16 @@ namespace holdfast {
 namespace {
 
 // Its input, broadcast to the output's shape, in memory of its own.
-class Full final : public Single<Op> {
+class Full final : public Recorded<Full, Single<Op>> {
  public:
-  explicit Full(Stream stream) : Single(stream) { traits_.broadcasts = true; }
+  explicit Full(Stream stream) : Recorded(stream) { traits_.broadcasts = true; }
   array pull_back(const array& input, const array& cotangent, const array&) override {
     return sum_to_shape(cotangent, input.shape(), stream());
   }
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   const char* name() const override { return "Full"; }
+  auto members() const { return std::tie(); }
 };
 
 constexpr int64_t fill_bytes_per_task = 1 << 19;
@@ -53,16 +54,13 @@ void Full::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
 }
 
 // start + i * step.
-class Arange final : public Op {
+class Arange final : public Recorded<Arange, Op> {
  public:
-  Arange(Stream stream, double start, double step) : Op(stream), start_(start), step_(step) {}
+  Arange(Stream stream, double start, double step) : Recorded(stream), start_(start), step_(step) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   const char* name() const override { return "Arange"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Arange*>(&other);
-    return same != nullptr && same->start_ == start_ && same->step_ == step_;
-  }
+  auto members() const { return std::tie(start_, step_); }
 
  private:
   double start_, step_;

@@ -106,6 +106,17 @@ array ternary(ElementwiseOp op, array condition, array x, array y, StreamOrDevic
 
 const ElementwiseRow& elementwise_row(ElementwiseOp op) { return rows[static_cast<size_t>(op)]; }
 
+array call_elementwise(ElementwiseOp op, const std::vector<array>& inputs, StreamOrDevice s) {
+  size_t count = static_cast<size_t>(cpu::elementwise_operand_count(op));
+  if (inputs.size() != count) {
+    throw std::invalid_argument(text("[", elementwise_row(op).function, "] expected ", count,
+                                     " inputs, got ", inputs.size()));
+  }
+  if (count == 1) return unary(op, inputs[0], s);
+  if (count == 2) return binary(op, inputs[0], inputs[1], s);
+  return ternary(op, inputs[0], inputs[1], inputs[2], s);
+}
+
 // --- primitives ---
 
 Elementwise::Elementwise(Stream stream, ElementwiseOp op) : FusableOp(stream) {
@@ -129,17 +140,13 @@ std::vector<Shape> Elementwise::output_shapes(const std::vector<array>& inputs) 
   return {shape};
 }
 
-AsType::AsType(Stream stream, Dtype dtype) : FusableOp(stream), dtype_(dtype) {
+AsType::AsType(Stream stream, Dtype dtype) : Recorded(stream), dtype_(dtype) {
   traits_.elementwise = code;
   traits_.broadcasts = true;
 }
 
 void AsType::encode_group(Encoder& encoder, const FusedGroup& group) {
   cpu::encode_fused(encoder, group);
-}
-
-bool AsType::is_equivalent(const Primitive& other) const {
-  return other.traits().elementwise == code && static_cast<const AsType&>(other).dtype_ == dtype_;
 }
 
 void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,

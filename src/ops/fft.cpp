@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/fft.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/inner.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -15,10 +16,10 @@ using cpu::FftKind;
 using fft::FFTNorm;
 
 // Along the last axis, to `length`.
-class Fft final : public Single<Op> {
+class Fft final : public Recorded<Fft, Single<Op>> {
  public:
   Fft(Stream stream, FftKind kind, bool inverse, int length, float scale)
-      : Single(stream), kind_(kind), inverse_(inverse), length_(length), scale_(scale) {}
+      : Recorded(stream), kind_(kind), inverse_(inverse), length_(length), scale_(scale) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
@@ -26,11 +27,7 @@ class Fft final : public Single<Op> {
     return std::make_shared<Fft>(stream(), kind_, inverse_, length_, scale_);
   }
   const char* name() const override { return "FFT"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Fft*>(&other);
-    return same != nullptr && same->kind_ == kind_ && same->inverse_ == inverse_ &&
-           same->length_ == length_ && same->scale_ == scale_;
-  }
+  auto members() const { return std::tie(kind_, inverse_, length_, scale_); }
 
  private:
   FftKind kind_;
@@ -107,20 +104,11 @@ array Fft::pull_back(const array& input, const array& cotangent, const array&) {
 
 array along_axis(const char* op, const array& a, int axis, int length, FftKind kind, bool inverse,
                  FFTNorm norm, StreamOrDevice s) {
-  if (length < 1) {
-    throw std::invalid_argument(text("[", op, "] expected a length of at least 1, got ", length));
-  }
   double scale = 1;
   if (norm == FFTNorm::Ortho) scale = 1 / std::sqrt(static_cast<double>(length));
   if (norm == (inverse ? FFTNorm::Backward : FFTNorm::Forward)) scale = 1.0 / length;
-  array last = moveaxis(a, axis, -1, s);
-  Shape shape = last.shape();
-  shape.back() = kind == FftKind::to_half ? length / 2 + 1 : length;
-  Dtype in = kind == FftKind::to_half ? float32 : complex64;
-  Dtype out = kind == FftKind::from_half ? float32 : complex64;
-  checked_size(op, shape, out);
-  array result = make_node<Fft>(std::move(shape), out, {astype(last, in, s)}, s, kind, inverse,
-                                length, static_cast<float>(scale));
+  array rows = moveaxis(a, axis, -1, s);
+  array result = transform_rows(op, rows, kind, inverse, length, static_cast<float>(scale), s);
   return moveaxis(result, -1, axis, s);
 }
 
@@ -184,6 +172,22 @@ array shift_halves(const char* op, const array& a, const std::vector<int>& axes,
 }
 
 }  // namespace
+
+array transform_rows(const char* op, const array& a, FftKind kind, bool inverse, int length,
+                     float scale, StreamOrDevice s) {
+  if (length < 1) {
+    throw std::invalid_argument(text("[", op, "] expected a length of at least 1, got ", length));
+  }
+  if (a.ndim() == 0) {
+    throw std::invalid_argument(text("[", op, "] expected one dimension or more, got a 0-d array"));
+  }
+  Shape shape = a.shape();
+  shape.back() = kind == FftKind::to_half ? length / 2 + 1 : length;
+  Dtype in = kind == FftKind::to_half ? float32 : complex64;
+  Dtype out = kind == FftKind::from_half ? float32 : complex64;
+  checked_size(op, shape, out);
+  return make_node<Fft>(std::move(shape), out, {astype(a, in, s)}, s, kind, inverse, length, scale);
+}
 
 namespace fft {
 

@@ -34,9 +34,9 @@ void encode_gather(Encoder& encoder, const Primitive& primitive, const char* fun
       });
 }
 
-class Gather final : public Op {
+class Gather final : public Recorded<Gather, Op> {
  public:
-  Gather(Stream stream, int axis) : Op(stream), axis_(axis) {}
+  Gather(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
     const array& in = inputs[0];
@@ -54,10 +54,8 @@ class Gather final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "Gather"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Gather*>(&other);
-    return same != nullptr && same->axis_ == axis_;
-  }
+  static constexpr const char* recorded_as = "Take";
+  auto members() const { return std::tie(axis_); }
 
  private:
   int axis_;
@@ -108,9 +106,9 @@ Shape gathered_shape(const array& a, const array& indices, size_t axis) {
 }
 
 // out[i, j, k] = a[i, indices[i, j, k], k]
-class GatherAxis final : public Op {
+class GatherAxis final : public Recorded<GatherAxis, Op> {
  public:
-  GatherAxis(Stream stream, int axis) : Op(stream), axis_(axis) {}
+  GatherAxis(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -123,10 +121,7 @@ class GatherAxis final : public Op {
     return {gathered_shape(inputs[0], inputs[1], static_cast<size_t>(axis_))};
   }
   const char* name() const override { return "GatherAxis"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const GatherAxis*>(&other);
-    return same != nullptr && same->axis_ == axis_;
-  }
+  auto members() const { return std::tie(axis_); }
 
  private:
   int axis_;

@@ -6,6 +6,7 @@
 #include "kernels/cpu/simd/quantized_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/inner.h"
 #include "ops/support.h"
 
 HOLDFAST_SIMD_TABLE(HadamardKernels, hadamard_kernels)
@@ -47,10 +48,10 @@ HadamardSize size_of_row(int length) {
 }
 
 // Times H, or its transpose.
-class Hadamard final : public Single<Op> {
+class Hadamard final : public Recorded<Hadamard, Single<Op>> {
  public:
   Hadamard(Stream stream, float scale, bool transposed)
-      : Single(stream), scale_(scale), transposed_(transposed) {}
+      : Recorded(stream), scale_(scale), transposed_(transposed) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array&) override {
@@ -61,10 +62,7 @@ class Hadamard final : public Single<Op> {
     return std::make_shared<Hadamard>(stream(), scale_, transposed_);
   }
   const char* name() const override { return "Hadamard"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Hadamard*>(&other);
-    return same != nullptr && same->scale_ == scale_ && same->transposed_ == transposed_;
-  }
+  auto members() const { return std::tie(scale_, transposed_); }
 
  private:
   float scale_;
@@ -108,6 +106,11 @@ void Hadamard::encode(Encoder& encoder, const std::vector<array>& inputs,
 }  // namespace
 
 array hadamard_transform(const array& a, std::optional<float> scale, StreamOrDevice s) {
+  return hadamard_transform(a, scale, false, s);
+}
+
+array hadamard_transform(const array& a, std::optional<float> scale, bool transposed,
+                         StreamOrDevice s) {
   Dtype dtype = at_least_float(a.dtype());
   if (dtype == float64 || dtype == complex64) {
     throw std::invalid_argument(
@@ -122,9 +125,10 @@ array hadamard_transform(const array& a, std::optional<float> scale, StreamOrDev
              "12, 20, 28, got shape ",
              a.shape()));
   }
-  if (a.ndim() == 0) return squeeze(hadamard_transform(expand_dims(a, 0, s), scale, s), s);
+  if (a.ndim() == 0)
+    return squeeze(hadamard_transform(expand_dims(a, 0, s), scale, transposed, s), s);
   float factor = scale ? *scale : static_cast<float>(1.0 / std::sqrt(length));
-  return make_node<Hadamard>(a.shape(), dtype, {astype(a, dtype, s)}, s, factor, false);
+  return make_node<Hadamard>(a.shape(), dtype, {astype(a, dtype, s)}, s, factor, transposed);
 }
 
 }  // namespace holdfast

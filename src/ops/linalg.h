@@ -24,10 +24,10 @@ enum class Method : uint8_t {
   slogdet
 };
 // Inputs: matrices (batch..., m, n), and right sides where there are such; of one dtype.
-class Factorisation final : public Op {
+class Factorisation final : public Recorded<Factorisation, Op> {
  public:
   Factorisation(Stream stream, Method method, bool upper)
-      : Op(stream), method_(method), upper_(upper) {}
+      : Recorded(stream), method_(method), upper_(upper) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -37,10 +37,8 @@ class Factorisation final : public Op {
     return std::make_shared<Factorisation>(stream(), method_, upper_);
   }
   const char* name() const override;
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Factorisation*>(&other);
-    return same != nullptr && same->method_ == method_ && same->upper_ == upper_;
-  }
+  static constexpr const char* recorded_as = "Factorisation";
+  auto members() const { return std::tie(method_, upper_); }
 
  private:
   array of_matrix(const array& a, const std::vector<array>& cotangents,

@@ -28,10 +28,10 @@ const char* intern(const std::string& name) {
 class Kernel {
  public:
   Kernel(msl::Signature signature, bool ensure_row_contiguous)
-      : signature_(std::move(signature)),
-        name_(intern(signature_.name)),
+      : signature_(std::make_shared<msl::Signature>(std::move(signature))),
+        name_(intern(signature_->name)),
         ensure_row_contiguous_(ensure_row_contiguous) {
-    msl::check(signature_);
+    msl::check(*signature_);
   }
 
   std::vector<array> call(const std::vector<array>& inputs, const std::vector<Shape>& shapes,
@@ -63,10 +63,10 @@ class Kernel {
       throw std::invalid_argument(
           text("[", name_, "] expected ", expected, " ", what, ", got ", got));
     };
-    check_count("inputs, one for each input name", signature_.input_names.size(), inputs.size());
-    check_count("output shapes, one for each output name", signature_.output_names.size(),
+    check_count("inputs, one for each input name", signature_->input_names.size(), inputs.size());
+    check_count("output shapes, one for each output name", signature_->output_names.size(),
                 shapes.size());
-    check_count("output dtypes, one for each output name", signature_.output_names.size(),
+    check_count("output dtypes, one for each output name", signature_->output_names.size(),
                 dtypes.size());
     auto check_dtype = [&](const char* what, const std::string& name, Dtype dtype) {
       if (dtype != float64) return;
@@ -75,9 +75,9 @@ class Kernel {
                                        "lacks; use float32"));
     };
     for (size_t i = 0; i < inputs.size(); ++i)
-      check_dtype("input", signature_.input_names[i], inputs[i].dtype());
+      check_dtype("input", signature_->input_names[i], inputs[i].dtype());
     for (size_t i = 0; i < shapes.size(); ++i) {
-      check_dtype("output", signature_.output_names[i], dtypes[i]);
+      check_dtype("output", signature_->output_names[i], dtypes[i]);
       checked_size(name_, shapes[i], dtypes[i]);
     }
   }
@@ -164,7 +164,7 @@ class Kernel {
     Ref<const KernelVariant> variant;
   };
 
-  const msl::Signature signature_;
+  const std::shared_ptr<const msl::Signature> signature_;
   const char* const name_;
   const bool ensure_row_contiguous_;
   sync::Mutex mutex_;
@@ -177,10 +177,13 @@ Ref<const KernelVariant> Kernel::make_variant(const std::vector<array>& inputs,
   std::vector<msl::SignatureInput> described;
   for (const array& input : inputs)
     described.push_back({input.dtype(), input.size(), input.ndim()});
-  msl::GeneratedKernel generated = msl::generate(signature_, described, dtypes, template_arguments);
+  msl::GeneratedKernel generated =
+      msl::generate(*signature_, described, dtypes, template_arguments);
   jit::CompileOptions options;
   options.instruction_set = jit::host_instruction_set();
   auto variant = make_ref<KernelVariant>();
+  variant->signature = signature_;
+  variant->template_arguments = template_arguments;
   variant->request = make_ref<exec::KernelRequest>(std::move(generated.source), std::move(options),
                                                    exec::KernelLibrary::get().compiler_version());
   variant->slots = std::move(generated.slots);

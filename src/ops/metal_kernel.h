@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "exec/kernel_library.h"
 #include "msl/signature.h"
+#include "ops/recorded_calls.h"
 #include "ops/support.h"
 
 namespace holdfast::fast {
@@ -18,6 +20,8 @@ namespace holdfast::fast {
 // A kernel for inputs of certain dtypes and kinds, outputs of certain dtypes, and values of its
 // template parameters: what is compiled once. Never changes.
 struct KernelVariant : RefCounted {
+  std::shared_ptr<const msl::Signature> signature;
+  std::vector<std::pair<std::string, TemplateArg>> template_arguments;
   Ref<const exec::KernelRequest> request;
   std::vector<msl::SignatureSlot> slots;  // by [[buffer(n)]]
 };
@@ -43,6 +47,10 @@ class CustomKernel final : public Op {
   // The kernel's: errors and traces say which one it was.
   const char* name() const override { return name_; }
   bool is_equivalent(const Primitive& other) const override;
+  // All that metal_kernel and the kernel were called with, and the same calls again.
+  static constexpr const char* recorded_as = "CustomKernel";
+  std::optional<Record> record() const override;
+  static std::vector<array> call(const RecordedCall& call, const std::vector<RecordedValue>& state);
 
  private:
   const char* name_;

@@ -93,4 +93,94 @@ bool CustomKernel::is_equivalent(const Primitive& other) const {
          ensure_row_contiguous_ == kernel->ensure_row_contiguous_;
 }
 
+namespace {
+
+// The values of a state one after the other.
+struct StateReader {
+  const std::vector<RecordedValue>& state;
+  size_t at = 0;
+  const RecordedValue& next() {
+    if (at == state.size()) throw std::invalid_argument("expected more values in the state");
+    return state[at++];
+  }
+  template <typename T>
+  T take() {
+    return value_of<T>(next());
+  }
+  std::vector<std::string> names() {
+    std::vector<std::string> result;
+    for (size_t left = take<size_t>(); left > 0; --left) result.push_back(take<std::string>());
+    return result;
+  }
+  std::tuple<int, int, int> sizes() {
+    std::vector<int> list = take<std::vector<int>>();
+    if (list.size() != 3) throw std::invalid_argument("expected three sizes");
+    return {list[0], list[1], list[2]};
+  }
+};
+
+}  // namespace
+
+std::optional<Record> CustomKernel::record() const {
+  const msl::Signature& signature = *variant_->signature;
+  Record result{recorded_as, {}};
+  auto add = [&](auto value) { result.state.push_back(recorded_value(value)); };
+  auto add_names = [&](const std::vector<std::string>& names) {
+    add(names.size());
+    for (const std::string& name : names) add(name);
+  };
+  auto add_sizes = [&](const Sizes& sizes) { add(std::vector<int>(sizes.begin(), sizes.end())); };
+  add(signature.name);
+  add_names(signature.input_names);
+  add_names(signature.output_names);
+  add(signature.body);
+  add(signature.header);
+  add(ensure_row_contiguous_);
+  add(signature.atomic_outputs);
+  add(signature.math);
+  add_sizes(grid_);
+  add_sizes(threadgroup_);
+  add(init_value_);
+  add(variant_->template_arguments.size());
+  for (const auto& [name, argument] : variant_->template_arguments) {
+    add(name);
+    std::visit(add, argument);
+  }
+  return result;
+}
+
+std::vector<array> CustomKernel::call(const RecordedCall& call,
+                                      const std::vector<RecordedValue>& state) {
+  StateReader from{state};
+  auto name = from.take<std::string>();
+  std::vector<std::string> inputs = from.names(), outputs = from.names();
+  auto body = from.take<std::string>(), header = from.take<std::string>();
+  bool ensure_row_contiguous = from.take<bool>(), atomic_outputs = from.take<bool>();
+  int math = from.take<int>();
+  if (math < 0 || math > static_cast<int>(MathMode::Fast)) {
+    throw std::invalid_argument("expected a math mode");
+  }
+  CompileOptions options;
+  options.math_mode = static_cast<MathMode>(math);
+  std::tuple<int, int, int> grid = from.sizes(), threadgroup = from.sizes();
+  auto init_value = from.take<std::optional<float>>();
+  std::vector<std::pair<std::string, TemplateArg>> arguments;
+  for (size_t left = from.take<size_t>(); left > 0; --left) {
+    auto argument = from.take<std::string>();
+    const RecordedValue& value = from.next();
+    if (std::holds_alternative<int>(value)) {
+      arguments.emplace_back(argument, std::get<int>(value));
+    } else if (std::holds_alternative<bool>(value)) {
+      arguments.emplace_back(argument, std::get<bool>(value));
+    } else {
+      arguments.emplace_back(argument, value_of<Dtype>(value));
+    }
+  }
+  if (from.at != state.size()) throw std::invalid_argument("expected fewer values in the state");
+  CustomKernelFunction kernel = metal_kernel(name, inputs, outputs, body, header,
+                                             ensure_row_contiguous, atomic_outputs, options);
+  return kernel(call.inputs, call.shapes, call.dtypes, grid, threadgroup, arguments, init_value,
+                false, call.stream);
+}
+
 }  // namespace holdfast::fast

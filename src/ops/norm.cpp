@@ -11,10 +11,14 @@ namespace {
 using cpu::NormKind;
 
 // Inputs: x, then weight and bias where there are such. All have the output's dtype.
-class Norm final : public Op {
+class Norm final : public Recorded<Norm, Op> {
  public:
   Norm(Stream stream, NormKind kind, float epsilon, bool has_weight, bool has_bias)
-      : Op(stream), kind_(kind), epsilon_(epsilon), has_weight_(has_weight), has_bias_(has_bias) {}
+      : Recorded(stream),
+        kind_(kind),
+        epsilon_(epsilon),
+        has_weight_(has_weight),
+        has_bias_(has_bias) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
@@ -24,11 +28,8 @@ class Norm final : public Op {
     return {inputs[0].shape()};
   }
   const char* name() const override { return kind_ == NormKind::rms ? "RMSNorm" : "LayerNorm"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Norm*>(&other);
-    return same != nullptr && same->kind_ == kind_ && same->epsilon_ == epsilon_ &&
-           same->has_weight_ == has_weight_ && same->has_bias_ == has_bias_;
-  }
+  static constexpr const char* recorded_as = "Norm";
+  auto members() const { return std::tie(kind_, epsilon_, has_weight_, has_bias_); }
 
  private:
   NormKind kind_;

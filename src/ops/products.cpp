@@ -61,14 +61,14 @@ array apply_mask(const array& a, const std::optional<array>& mask, int block, co
 }
 
 // Inputs: a, b, segments (uint32 pairs).
-class SegmentedMatmul final : public Op {
+class SegmentedMatmul final : public Recorded<SegmentedMatmul, Op> {
  public:
-  using Op::Op;
+  using Recorded::Recorded;
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
   const char* name() const override { return "SegmentedMM"; }
-  bool is_equivalent(const Primitive&) const override { return true; }
+  auto members() const { return std::tie(); }
 };
 
 void SegmentedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,

@@ -68,19 +68,20 @@ void check_global_scale(const char* op, const QuantizedFormat& format,
   }
 }
 
+auto members_of(const QuantizedFormat& format) {
+  return std::tie(format.mode, format.bits, format.group_size);
+}
+
 // --- quantize ---
 
 // Inputs: the weights, and the global scale where there is one. Outputs: codes, scales, biases.
-class Quantize final : public Op {
+class Quantize final : public Recorded<Quantize, Op> {
  public:
-  Quantize(Stream stream, const QuantizedFormat& format) : Op(stream), format_(format) {}
+  Quantize(Stream stream, const QuantizedFormat& format) : Recorded(stream), format_(format) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   const char* name() const override { return "Quantize"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Quantize*>(&other);
-    return same != nullptr && same->format_ == format_;
-  }
+  auto members() const { return members_of(format_); }
 
  private:
   QuantizedFormat format_;
@@ -128,9 +129,9 @@ void Quantize::encode(Encoder& encoder, const std::vector<array>& inputs,
 // --- dequantize ---
 
 // Inputs: codes, scales, biases (affine). The global scale is multiplied by the caller.
-class Dequantize final : public Op {
+class Dequantize final : public Recorded<Dequantize, Op> {
  public:
-  Dequantize(Stream stream, const QuantizedFormat& format) : Op(stream), format_(format) {}
+  Dequantize(Stream stream, const QuantizedFormat& format) : Recorded(stream), format_(format) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -140,10 +141,7 @@ class Dequantize final : public Op {
     return std::make_shared<Dequantize>(stream(), format_);
   }
   const char* name() const override { return "Dequantize"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Dequantize*>(&other);
-    return same != nullptr && same->format_ == format_;
-  }
+  auto members() const { return members_of(format_); }
 
  private:
   QuantizedFormat format_;
@@ -241,10 +239,10 @@ int checked_columns(const char* op, const QuantizedFormat& format, const array& 
 // --- products ---
 
 // Inputs: x, codes, scales, biases (affine), left and right indices (gather).
-class QuantizedMatmul final : public Op {
+class QuantizedMatmul final : public Recorded<QuantizedMatmul, Op> {
  public:
   QuantizedMatmul(Stream stream, const QuantizedFormat& format, bool transposed, bool gathers)
-      : Op(stream), format_(format), transposed_(transposed), gathers_(gathers) {}
+      : Recorded(stream), format_(format), transposed_(transposed), gathers_(gathers) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -253,10 +251,9 @@ class QuantizedMatmul final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return gathers_ ? "GatherQMM" : "QuantizedMatmul"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const QuantizedMatmul*>(&other);
-    return same != nullptr && same->format_ == format_ && same->transposed_ == transposed_ &&
-           same->gathers_ == gathers_;
+  static constexpr const char* recorded_as = "QuantizedMatmul";
+  auto members() const {
+    return std::tuple_cat(members_of(format_), std::tie(transposed_, gathers_));
   }
 
  private:
@@ -525,9 +522,9 @@ array multiply_both_quantized(const char* op, const array& x, const array& w,
 
 // --- 8-bit floats ---
 
-class ConvertFp8 final : public Op {
+class ConvertFp8 final : public Recorded<ConvertFp8, Op> {
  public:
-  ConvertFp8(Stream stream, bool encodes) : Op(stream), encodes_(encodes) {}
+  ConvertFp8(Stream stream, bool encodes) : Recorded(stream), encodes_(encodes) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
     array& out = outputs[0];
@@ -557,10 +554,8 @@ class ConvertFp8 final : public Op {
     return std::make_shared<ConvertFp8>(stream(), encodes_);
   }
   const char* name() const override { return encodes_ ? "ToFP8" : "FromFP8"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const ConvertFp8*>(&other);
-    return same != nullptr && same->encodes_ == encodes_;
-  }
+  static constexpr const char* recorded_as = "ConvertFP8";
+  auto members() const { return std::tie(encodes_); }
 
  private:
   bool encodes_;

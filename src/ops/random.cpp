@@ -12,12 +12,13 @@ namespace holdfast::random {
 
 namespace {
 
-class RandomBits final : public Op {
+class RandomBits final : public Recorded<RandomBits, Op> {
  public:
-  using Op::Op;
+  using Recorded::Recorded;
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   const char* name() const override { return "RandomBits"; }
+  auto members() const { return std::tie(); }
 };
 
 void RandomBits::encode(Encoder& encoder, const std::vector<array>& inputs,

@@ -104,18 +104,14 @@ array repeat(const array& arr, int repeats, StreamOrDevice s) {
 
 // --- diagonals ---
 
-bool Diagonal::is_equivalent(const Primitive& other) const {
-  const auto* same = dynamic_cast<const Diagonal*>(&other);
-  return same != nullptr && same->offset_ == offset_ && same->axis1_ == axis1_ &&
-         same->axis2_ == axis2_;
-}
-
 void Diagonal::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
   const array& in = inputs[0];
   Strides strides = in.strides();
   int64_t first = strides[static_cast<size_t>(axis1_)],
           second = strides[static_cast<size_t>(axis2_)];
-  int64_t offset = offset_ > 0 ? offset_ * second : -int64_t{offset_} * first;
+  // An empty diagonal begins nowhere.
+  int64_t shift = outputs[0].size() == 0 ? 0 : offset_;
+  int64_t offset = shift > 0 ? shift * second : -shift * first;
   strides.erase(strides.begin() + std::max(axis1_, axis2_));
   strides.erase(strides.begin() + std::min(axis1_, axis2_));
   strides.push_back(first + second);
@@ -140,8 +136,7 @@ array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice 
   shape.erase(shape.begin() + std::max(first, second));
   shape.erase(shape.begin() + std::min(first, second));
   shape.push_back(static_cast<ShapeElem>(length));
-  return make_node<Diagonal>(std::move(shape), a.dtype(), {a}, s, length == 0 ? 0 : offset, first,
-                             second);
+  return make_node<Diagonal>(std::move(shape), a.dtype(), {a}, s, offset, first, second);
 }
 
 array diag(const array& a, int k, StreamOrDevice s) {
@@ -181,10 +176,10 @@ array trace(const array& a, StreamOrDevice s) { return trace(a, 0, 0, 1, s); }
 
 namespace {
 
-class Pad final : public Op {
+class Pad final : public Recorded<Pad, Op> {
  public:
   Pad(Stream stream, Shape low, Shape high)
-      : Op(stream), low_(std::move(low)), high_(std::move(high)) {}
+      : Recorded(stream), low_(std::move(low)), high_(std::move(high)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -193,10 +188,7 @@ class Pad final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "Pad"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Pad*>(&other);
-    return same != nullptr && same->low_ == low_ && same->high_ == high_;
-  }
+  auto members() const { return std::tie(low_, high_); }
 
  private:
   Shape low_, high_;

@@ -6,10 +6,10 @@ namespace holdfast {
 
 namespace {
 
-class LinearRecurrence final : public Op {
+class LinearRecurrence final : public Recorded<LinearRecurrence, Op> {
  public:
   LinearRecurrence(Stream stream, int axis, bool reverse)
-      : Op(stream), axis_(axis), reverse_(reverse) {}
+      : Recorded(stream), axis_(axis), reverse_(reverse) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -19,10 +19,7 @@ class LinearRecurrence final : public Op {
     return std::make_shared<LinearRecurrence>(stream(), axis_ + 1, reverse_);
   }
   const char* name() const override { return "LinearRecurrence"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const LinearRecurrence*>(&other);
-    return same != nullptr && same->axis_ == axis_ && same->reverse_ == reverse_;
-  }
+  auto members() const { return std::tie(axis_, reverse_); }
 
  private:
   int axis_;
@@ -117,7 +114,15 @@ std::vector<array> LinearRecurrence::vjp(const std::vector<array>& primals,
 
 array linear_recurrence(const array& factors, const array& terms, int axis, bool reverse,
                         StreamOrDevice s) {
-  return make_node<LinearRecurrence>(terms.shape(), terms.dtype(), {factors, terms}, s, axis,
+  if (factors.shape() != terms.shape() || factors.dtype() != terms.dtype() ||
+      !issubdtype(terms.dtype(), inexact)) {
+    throw std::invalid_argument(text(
+        "[linear_recurrence] expected factors and terms of one shape and one floating or "
+        "complex dtype, got ",
+        factors.shape(), " of ", factors.dtype(), " and ", terms.shape(), " of ", terms.dtype()));
+  }
+  int at = checked_axis("linear_recurrence", axis, terms.ndim());
+  return make_node<LinearRecurrence>(terms.shape(), terms.dtype(), {factors, terms}, s, at,
                                      reverse);
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/softmax.h"
+#include "ops/inner.h"
 #include "ops/reduction.h"
 
 namespace holdfast {
@@ -104,8 +105,6 @@ std::vector<Shape> Reduce::output_shapes(const std::vector<array>& inputs) {
   return {reduced_shape(inputs[0], axes_, keepdims_)};
 }
 
-namespace {
-
 array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
              StreamOrDevice s) {
   const char* function = row_of(op).function;
@@ -129,6 +128,8 @@ array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool kee
   if (sorted.empty() && !is_arg) return astype(a, dtype, s);
   return make_node<Reduce>(std::move(shape), dtype, {a}, s, op, std::move(sorted), keepdims);
 }
+
+namespace {
 
 // The axes as given by the overload forms.
 array over_axis(array (*function)(const array&, const std::vector<int>&, bool, StreamOrDevice),
@@ -286,9 +287,9 @@ array count_nonzero(const array& a, int axis, bool keepdims, StreamOrDevice s) {
 
 namespace {
 
-class Softmax final : public Single<Op> {
+class Softmax final : public Recorded<Softmax, Single<Op>> {
  public:
-  Softmax(Stream stream, std::vector<int> axes) : Single(stream), axes_(std::move(axes)) {}
+  Softmax(Stream stream, std::vector<int> axes) : Recorded(stream), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
     const array& in = inputs[0];
@@ -315,10 +316,7 @@ class Softmax final : public Single<Op> {
     return std::make_shared<Softmax>(stream(), one_further(axes_));
   }
   const char* name() const override { return "Softmax"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Softmax*>(&other);
-    return same != nullptr && same->axes_ == axes_;
-  }
+  auto members() const { return std::tie(axes_); }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[0].shape()};
   }

@@ -10,10 +10,10 @@
 
 namespace holdfast {
 
-class Reduce final : public Single<Op> {
+class Reduce final : public Recorded<Reduce, Single<Op>> {
  public:
   Reduce(Stream stream, cpu::ReduceOp op, std::vector<int> axes, bool keepdims)
-      : Single(stream), op_(op), axes_(std::move(axes)), keepdims_(keepdims) {}
+      : Recorded(stream), op_(op), axes_(std::move(axes)), keepdims_(keepdims) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
@@ -21,10 +21,8 @@ class Reduce final : public Single<Op> {
     return std::make_shared<Reduce>(stream(), op_, one_further(axes_), keepdims_);
   }
   const char* name() const override;
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Reduce*>(&other);
-    return same != nullptr && same->op_ == op_ && same->axes_ == axes_;
-  }
+  static constexpr const char* recorded_as = "Reduce";
+  auto members() const { return std::tie(op_, axes_, keepdims_); }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
 
   cpu::ReduceOp op() const { return op_; }

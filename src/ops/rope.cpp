@@ -22,9 +22,9 @@ struct RopeSettings {
 
 // Inputs: x, then offsets (int64, one or one per batch) and frequencies (float32), where there are
 // such.
-class Rope final : public Op {
+class Rope final : public Recorded<Rope, Op> {
  public:
-  Rope(Stream stream, const RopeSettings& settings) : Op(stream), settings_(settings) {}
+  Rope(Stream stream, const RopeSettings& settings) : Recorded(stream), settings_(settings) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -33,9 +33,9 @@ class Rope final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "RoPE"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Rope*>(&other);
-    return same != nullptr && same->settings_ == settings_;
+  auto members() const {
+    return std::tie(settings_.dims, settings_.traditional, settings_.base, settings_.scale,
+                    settings_.offset);
   }
 
  private:

@@ -24,10 +24,10 @@ constexpr ScanRow scan_rows[] = {{"cumsum", "CumSum"},
                                  {"logcumsumexp", "LogCumSumExp"}};
 const ScanRow& row_of(ScanOp op) { return scan_rows[static_cast<size_t>(op)]; }
 
-class Scan final : public Single<Op> {
+class Scan final : public Recorded<Scan, Single<Op>> {
  public:
   Scan(Stream stream, ScanOp op, int axis, bool reverse, bool inclusive)
-      : Single(stream), op_(op), axis_(axis), reverse_(reverse), inclusive_(inclusive) {}
+      : Recorded(stream), op_(op), axis_(axis), reverse_(reverse), inclusive_(inclusive) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
@@ -36,11 +36,8 @@ class Scan final : public Single<Op> {
     return std::make_shared<Scan>(stream(), op_, axis_ + 1, reverse_, inclusive_);
   }
   const char* name() const override { return row_of(op_).primitive; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Scan*>(&other);
-    return same != nullptr && same->op_ == op_ && same->axis_ == axis_ &&
-           same->reverse_ == reverse_ && same->inclusive_ == inclusive_;
-  }
+  static constexpr const char* recorded_as = "Scan";
+  auto members() const { return std::tie(op_, axis_, reverse_, inclusive_); }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[0].shape()};
   }

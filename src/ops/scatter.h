@@ -12,10 +12,10 @@ namespace holdfast {
 using cpu::UpdateMode;
 
 // Inputs: the array, the indices. out[place] is the slice at the place's indices.
-class GatherGeneral final : public Op {
+class GatherGeneral final : public Recorded<GatherGeneral, Op> {
  public:
   GatherGeneral(Stream stream, std::vector<int> axes, Shape slice_sizes)
-      : Op(stream), axes_(std::move(axes)), slice_sizes_(std::move(slice_sizes)) {}
+      : Recorded(stream), axes_(std::move(axes)), slice_sizes_(std::move(slice_sizes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -24,10 +24,7 @@ class GatherGeneral final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "Gather"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const GatherGeneral*>(&other);
-    return same != nullptr && same->axes_ == axes_ && same->slice_sizes_ == slice_sizes_;
-  }
+  auto members() const { return std::tie(axes_, slice_sizes_); }
 
  private:
   std::vector<int> axes_;
@@ -35,10 +32,10 @@ class GatherGeneral final : public Op {
 };
 
 // Inputs: the array, the updates, the indices.
-class Scatter final : public Op {
+class Scatter final : public Recorded<Scatter, Op> {
  public:
   Scatter(Stream stream, UpdateMode mode, std::vector<int> axes)
-      : Op(stream), mode_(mode), axes_(std::move(axes)) {}
+      : Recorded(stream), mode_(mode), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -47,10 +44,7 @@ class Scatter final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "Scatter"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Scatter*>(&other);
-    return same != nullptr && same->mode_ == mode_ && same->axes_ == axes_;
-  }
+  auto members() const { return std::tie(mode_, axes_); }
 
  private:
   UpdateMode mode_;
@@ -59,9 +53,10 @@ class Scatter final : public Op {
 
 // out[i, indices[i, j, k], k] is combined with values[i, j, k], in the order of j.
 // Inputs: the array, the indices, the values.
-class ScatterAxis final : public Op {
+class ScatterAxis final : public Recorded<ScatterAxis, Op> {
  public:
-  ScatterAxis(Stream stream, UpdateMode mode, int axis) : Op(stream), mode_(mode), axis_(axis) {}
+  ScatterAxis(Stream stream, UpdateMode mode, int axis)
+      : Recorded(stream), mode_(mode), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -71,10 +66,7 @@ class ScatterAxis final : public Op {
     return std::make_shared<ScatterAxis>(stream(), mode_, axis_ + 1);
   }
   const char* name() const override { return "ScatterAxis"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const ScatterAxis*>(&other);
-    return same != nullptr && same->mode_ == mode_ && same->axis_ == axis_;
-  }
+  auto members() const { return std::tie(mode_, axis_); }
 
  private:
   UpdateMode mode_;

@@ -73,10 +73,10 @@ struct RegionUpdate {
 
 constexpr int64_t region_grain = 1 << 15;
 
-class SliceUpdate final : public Op {
+class SliceUpdate final : public Recorded<SliceUpdate, Op> {
  public:
   SliceUpdate(Stream stream, UpdateMode mode, Shape start, Shape steps)
-      : Op(stream), mode_(mode), start_(std::move(start)), steps_(std::move(steps)) {}
+      : Recorded(stream), mode_(mode), start_(std::move(start)), steps_(std::move(steps)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -88,11 +88,7 @@ class SliceUpdate final : public Op {
                                          with_front(1, steps_));
   }
   const char* name() const override { return "SliceUpdate"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const SliceUpdate*>(&other);
-    return same != nullptr && same->mode_ == mode_ && same->start_ == start_ &&
-           same->steps_ == steps_;
-  }
+  auto members() const { return std::tie(mode_, start_, steps_); }
 
  private:
   array region_of(const array& a, const Shape& shape);
@@ -162,9 +158,10 @@ std::vector<array> SliceUpdate::vjp(const std::vector<array>& primals,
 }
 
 // The start is known only when the op runs.
-class DynamicSliceUpdate final : public Op {
+class DynamicSliceUpdate final : public Recorded<DynamicSliceUpdate, Op> {
  public:
-  DynamicSliceUpdate(Stream stream, std::vector<int> axes) : Op(stream), axes_(std::move(axes)) {}
+  DynamicSliceUpdate(Stream stream, std::vector<int> axes)
+      : Recorded(stream), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -173,10 +170,7 @@ class DynamicSliceUpdate final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "DynamicSliceUpdate"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const DynamicSliceUpdate*>(&other);
-    return same != nullptr && same->axes_ == axes_;
-  }
+  auto members() const { return std::tie(axes_); }
 
  private:
   std::vector<int> axes_;
@@ -346,14 +340,14 @@ array slice_update(const array& src, const array& update, const array& start, st
 namespace {
 
 // Where the mask holds, the elements of the source one after the other.
-class MaskedScatter final : public Op {
+class MaskedScatter final : public Recorded<MaskedScatter, Op> {
  public:
-  using Op::Op;
+  using Recorded::Recorded;
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
   const char* name() const override { return "MaskedScatter"; }
-  bool is_equivalent(const Primitive&) const override { return true; }
+  auto members() const { return std::tie(); }
 };
 
 // inputs: the array, the mask of the same shape, the source (1-d, row-contiguous).

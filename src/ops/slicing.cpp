@@ -10,10 +10,10 @@ namespace holdfast {
 namespace {
 
 // Slices whose start is known only when the op runs; they are copied.
-class DynamicSlice final : public Op {
+class DynamicSlice final : public Recorded<DynamicSlice, Op> {
  public:
   DynamicSlice(Stream stream, std::vector<int> axes, Shape sizes)
-      : Op(stream), axes_(std::move(axes)), sizes_(std::move(sizes)) {}
+      : Recorded(stream), axes_(std::move(axes)), sizes_(std::move(sizes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -22,10 +22,7 @@ class DynamicSlice final : public Op {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "DynamicSlice"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const DynamicSlice*>(&other);
-    return same != nullptr && same->axes_ == axes_ && same->sizes_ == sizes_;
-  }
+  auto members() const { return std::tie(axes_, sizes_); }
 
  private:
   std::vector<int> axes_;
@@ -102,9 +99,9 @@ std::pair<std::vector<array>, std::vector<int>> DynamicSlice::vmap(const std::ve
   return {{slice(a, inputs[1], one_further(axes_), with_front(a.shape(0), sizes_), stream())}, {0}};
 }
 
-class Concatenate final : public Op {
+class Concatenate final : public Recorded<Concatenate, Op> {
  public:
-  Concatenate(Stream stream, int axis) : Op(stream), axis_(axis) {}
+  Concatenate(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -115,10 +112,7 @@ class Concatenate final : public Op {
   }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Concatenate"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Concatenate*>(&other);
-    return same != nullptr && same->axis_ == axis_;
-  }
+  auto members() const { return std::tie(axis_); }
 
  private:
   int axis_;

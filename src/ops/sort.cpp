@@ -13,10 +13,10 @@ namespace holdfast {
 namespace {
 
 // Along the last axis; `kth` other than whole: a partition.
-class Sort final : public Single<Op> {
+class Sort final : public Recorded<Sort, Single<Op>> {
  public:
   Sort(Stream stream, bool is_arg, int64_t kth = cpu::SortPlan::whole)
-      : Single(stream), is_arg_(is_arg), kth_(kth) {}
+      : Recorded(stream), is_arg_(is_arg), kth_(kth) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array&) override {
@@ -33,10 +33,8 @@ class Sort final : public Single<Op> {
     if (kth_ != cpu::SortPlan::whole) return is_arg_ ? "ArgPartition" : "Partition";
     return is_arg_ ? "ArgSort" : "Sort";
   }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const Sort*>(&other);
-    return same != nullptr && same->is_arg_ == is_arg_ && same->kth_ == kth_;
-  }
+  static constexpr const char* recorded_as = "Sort";
+  auto members() const { return std::tie(is_arg_, kth_); }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[0].shape()};
   }
@@ -79,18 +77,15 @@ void Sort::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   }
 }
 
-class SearchSorted final : public Op {
+class SearchSorted final : public Recorded<SearchSorted, Op> {
  public:
-  SearchSorted(Stream stream, bool right) : Op(stream), right_(right) {}
+  SearchSorted(Stream stream, bool right) : Recorded(stream), right_(right) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "SearchSorted"; }
-  bool is_equivalent(const Primitive& other) const override {
-    const auto* same = dynamic_cast<const SearchSorted*>(&other);
-    return same != nullptr && same->right_ == right_;
-  }
+  auto members() const { return std::tie(right_); }
 
  private:
   bool right_;

@@ -18,6 +18,7 @@
 #include "base/block_pool.h"
 #include "graph/op.h"
 #include "kernels/cpu/layout.h"
+#include "ops/recorded.h"
 
 namespace holdfast {
 

@@ -3,17 +3,6 @@
 
 namespace holdfast {
 
-namespace {
-
-// Is `other` of the same class with the same parameters? `members` lists what to compare.
-template <typename T, typename Equal>
-bool equivalent(const T&, const Primitive& other, Equal equal) {
-  const T* same = dynamic_cast<const T*>(&other);
-  return same != nullptr && equal(*same);
-}
-
-}  // namespace
-
 void Transpose::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
   const array& in = inputs[0];
   Strides strides;
@@ -25,10 +14,6 @@ std::vector<Shape> Transpose::output_shapes(const std::vector<array>& inputs) {
   Shape shape;
   for (int axis : axes_) shape.push_back(inputs[0].shape(axis));
   return {shape};
-}
-
-bool Transpose::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other, [&](const Transpose& o) { return o.axes_ == axes_; });
 }
 
 void Broadcast::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
@@ -54,10 +39,6 @@ std::vector<Shape> Squeeze::output_shapes(const std::vector<array>& inputs) {
   return {shape};
 }
 
-bool Squeeze::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other, [&](const Squeeze& o) { return o.axes_ == axes_; });
-}
-
 std::vector<Shape> ExpandDims::output_shapes(const std::vector<array>& inputs) {
   Shape shape = inputs[0].shape();
   for (int axis : axes_) shape.insert(shape.begin() + axis, 1);
@@ -78,10 +59,6 @@ void ExpandDims::encode(Encoder&, const std::vector<array>& inputs, std::vector<
   share(inputs[0], outputs[0], strides);
 }
 
-bool ExpandDims::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other, [&](const ExpandDims& o) { return o.axes_ == axes_; });
-}
-
 void Slice::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
   const array& in = inputs[0];
   Strides strides = in.strides();
@@ -93,11 +70,6 @@ void Slice::encode(Encoder&, const std::vector<array>& inputs, std::vector<array
   share(in, outputs[0], strides, offset);
 }
 
-bool Slice::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other,
-                    [&](const Slice& o) { return o.start_ == start_ && o.steps_ == steps_; });
-}
-
 void Split::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
   const array& in = inputs[0];
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -105,19 +77,8 @@ void Split::encode(Encoder&, const std::vector<array>& inputs, std::vector<array
   }
 }
 
-bool Split::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other,
-                    [&](const Split& o) { return o.axis_ == axis_ && o.starts_ == starts_; });
-}
-
 void AsStrided::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
   share(inputs[0], outputs[0], strides_, static_cast<int64_t>(offset_));
-}
-
-bool AsStrided::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other, [&](const AsStrided& o) {
-    return o.shape_ == shape_ && o.strides_ == strides_ && o.offset_ == offset_;
-  });
 }
 
 void Identity::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
@@ -143,12 +104,6 @@ void NumberOfElements::encode(Encoder& encoder, const std::vector<array>& inputs
   array value(count_elements(inputs[0], axes_, inverted_), outputs[0].dtype());
   encoder.allocate(outputs[0]);
   encoder.fill(outputs[0], value.data<char>());
-}
-
-bool NumberOfElements::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other, [&](const NumberOfElements& o) {
-    return o.axes_ == axes_ && o.inverted_ == inverted_;
-  });
 }
 
 void Reshape::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -195,12 +150,6 @@ void Contiguous::encode(Encoder& encoder, const std::vector<array>& inputs,
   } else {
     encode_copy(encoder, name(), in, outputs[0]);
   }
-}
-
-bool Contiguous::is_equivalent(const Primitive& other) const {
-  return equivalent(*this, other, [&](const Contiguous& o) {
-    return o.allow_column_major_ == allow_column_major_;
-  });
 }
 
 void Copy::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {

@@ -15,85 +15,86 @@ class ViewOp : public Op {
   explicit ViewOp(Stream stream) : Op(stream) { traits_.is_view = true; }
 };
 
-class Transpose final : public Single<ViewOp> {
+class Transpose final : public Recorded<Transpose, Single<ViewOp>> {
  public:
-  Transpose(Stream stream, std::vector<int> axes) : Single(stream), axes_(std::move(axes)) {}
+  Transpose(Stream stream, std::vector<int> axes) : Recorded(stream), axes_(std::move(axes)) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Transpose"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(axes_); }
 
  private:
   std::vector<int> axes_;
 };
 
-class Broadcast final : public Single<ViewOp> {
+class Broadcast final : public Recorded<Broadcast, Single<ViewOp>> {
  public:
-  explicit Broadcast(Stream stream) : Single(stream) { traits_.broadcasts = true; }
+  explicit Broadcast(Stream stream) : Recorded(stream) { traits_.broadcasts = true; }
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   const char* name() const override { return "Broadcast"; }
+  auto members() const { return std::tie(); }
 };
 
 // Drops the dimensions `axes` (sorted) of size 1.
-class Squeeze final : public Single<ViewOp> {
+class Squeeze final : public Recorded<Squeeze, Single<ViewOp>> {
  public:
-  Squeeze(Stream stream, std::vector<int> axes) : Single(stream), axes_(std::move(axes)) {}
+  Squeeze(Stream stream, std::vector<int> axes) : Recorded(stream), axes_(std::move(axes)) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Squeeze"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(axes_); }
 
  private:
   std::vector<int> axes_;
 };
 
 // Puts dimensions of size 1 at `axes` (sorted, of the result).
-class ExpandDims final : public Single<ViewOp> {
+class ExpandDims final : public Recorded<ExpandDims, Single<ViewOp>> {
  public:
-  ExpandDims(Stream stream, std::vector<int> axes) : Single(stream), axes_(std::move(axes)) {}
+  ExpandDims(Stream stream, std::vector<int> axes) : Recorded(stream), axes_(std::move(axes)) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "ExpandDims"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(axes_); }
 
  private:
   std::vector<int> axes_;
 };
 
 // Element (i, j, …) is the input's (start + i * step, …); both normalised.
-class Slice final : public Single<ViewOp> {
+class Slice final : public Recorded<Slice, Single<ViewOp>> {
  public:
   Slice(Stream stream, Shape start, Shape steps)
-      : Single(stream), start_(std::move(start)), steps_(std::move(steps)) {}
+      : Recorded(stream), start_(std::move(start)), steps_(std::move(steps)) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   const char* name() const override { return "Slice"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(start_, steps_); }
 
  private:
   Shape start_, steps_;
 };
 
 // Output k begins at starts[k] along the axis.
-class Split final : public ViewOp {
+class Split final : public Recorded<Split, ViewOp> {
  public:
   Split(Stream stream, Shape starts, int axis)
-      : ViewOp(stream), starts_(std::move(starts)), axis_(axis) {}
+      : Recorded(stream), starts_(std::move(starts)), axis_(axis) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>& argnums,
                          const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   const char* name() const override { return "Split"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(starts_, axis_); }
 
  private:
   Shape starts_;
@@ -101,29 +102,29 @@ class Split final : public ViewOp {
 };
 
 // The diagonal of two axes as the last one.
-class Diagonal final : public Single<ViewOp> {
+class Diagonal final : public Recorded<Diagonal, Single<ViewOp>> {
  public:
   Diagonal(Stream stream, int offset, int axis1, int axis2)
-      : Single(stream), offset_(offset), axis1_(axis1), axis2_(axis2) {}
+      : Recorded(stream), offset_(offset), axis1_(axis1), axis2_(axis2) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   const char* name() const override { return "Diagonal"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(offset_, axis1_, axis2_); }
 
  private:
   int offset_, axis1_, axis2_;
 };
 
 // Any strides over a row-contiguous input.
-class AsStrided final : public ViewOp {
+class AsStrided final : public Recorded<AsStrided, ViewOp> {
  public:
   AsStrided(Stream stream, Shape shape, Strides strides, size_t offset)
-      : ViewOp(stream), shape_(std::move(shape)), strides_(std::move(strides)), offset_(offset) {}
+      : Recorded(stream), shape_(std::move(shape)), strides_(std::move(strides)), offset_(offset) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
   const char* name() const override { return "AsStrided"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(shape_, strides_, offset_); }
 
  private:
   Shape shape_;
@@ -132,9 +133,9 @@ class AsStrided final : public ViewOp {
 };
 
 // What a trace starts from.
-class Identity final : public Single<ViewOp> {
+class Identity final : public Recorded<Identity, Single<ViewOp>> {
  public:
-  using Single::Single;
+  using Recorded::Recorded;
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
@@ -142,25 +143,26 @@ class Identity final : public Single<ViewOp> {
     return {inputs[0].shape()};
   }
   const char* name() const override { return "Identity"; }
-  bool is_equivalent(const Primitive&) const override { return true; }
+  int handed_on(int) const override { return 0; }
+  auto members() const { return std::tie(); }
 };
 
-class StopGradient final : public ViewOp {
+class StopGradient final : public Recorded<StopGradient, ViewOp> {
  public:
-  using ViewOp::ViewOp;
+  using Recorded::Recorded;
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[0].shape()};
   }
   const char* name() const override { return "StopGradient"; }
-  bool is_equivalent(const Primitive&) const override { return true; }
+  auto members() const { return std::tie(); }
 };
 
 // Output i is input i; the inputs behind them are only waited for.
-class Depends final : public ViewOp {
+class Depends final : public Recorded<Depends, ViewOp> {
  public:
-  Depends(Stream stream, size_t count) : ViewOp(stream), count_(count) {}
+  Depends(Stream stream, size_t count) : Recorded(stream), count_(count) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>& argnums,
@@ -168,6 +170,7 @@ class Depends final : public ViewOp {
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "Depends"; }
+  auto members() const { return std::tie(count_); }
 
  private:
   size_t count_;  // of outputs
@@ -177,41 +180,43 @@ class Depends final : public ViewOp {
 double count_elements(const array& a, const std::vector<int>& axes, bool inverted);
 
 // That number of the input, whatever its shape will be.
-class NumberOfElements final : public Op {
+class NumberOfElements final : public Recorded<NumberOfElements, Op> {
  public:
   NumberOfElements(Stream stream, std::vector<int> axes, bool inverted)
-      : Op(stream), axes_(std::move(axes)), inverted_(inverted) {}
+      : Recorded(stream), axes_(std::move(axes)), inverted_(inverted) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   std::vector<Shape> output_shapes(const std::vector<array>&) override { return {Shape{}}; }
   const char* name() const override { return "NumberOfElements"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(axes_, inverted_); }
 
  private:
   std::vector<int> axes_;
   bool inverted_;
 };
 
-class Reshape final : public Single<Op> {
+class Reshape final : public Recorded<Reshape, Single<Op>> {
  public:
-  using Single::Single;
+  using Recorded::Recorded;
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   const char* name() const override { return "Reshape"; }
+  auto members() const { return std::tie(); }
 };
 
-class View final : public Op {
+class View final : public Recorded<View, Op> {
  public:
-  using Op::Op;
+  using Recorded::Recorded;
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   const char* name() const override { return "View"; }
+  auto members() const { return std::tie(); }
 };
 
-class Contiguous final : public Single<Op> {
+class Contiguous final : public Recorded<Contiguous, Single<Op>> {
  public:
   Contiguous(Stream stream, bool allow_column_major)
-      : Single(stream), allow_column_major_(allow_column_major) {}
+      : Recorded(stream), allow_column_major_(allow_column_major) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
@@ -219,15 +224,15 @@ class Contiguous final : public Single<Op> {
     return {inputs[0].shape()};
   }
   const char* name() const override { return "Contiguous"; }
-  bool is_equivalent(const Primitive& other) const override;
+  auto members() const { return std::tie(allow_column_major_); }
 
  private:
   bool allow_column_major_;
 };
 
-class Copy final : public Single<Op> {
+class Copy final : public Recorded<Copy, Single<Op>> {
  public:
-  using Single::Single;
+  using Recorded::Recorded;
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
@@ -235,7 +240,7 @@ class Copy final : public Single<Op> {
     return {inputs[0].shape()};
   }
   const char* name() const override { return "Copy"; }
-  bool is_equivalent(const Primitive&) const override { return true; }
+  auto members() const { return std::tie(); }
 };
 
 }  // namespace holdfast

@@ -208,3 +208,13 @@ TEST_CASE("compile: random programs, bit for bit") {
     }
   }
 }
+
+TEST_CASE("compile: calls of different ops with the same arguments stay apart") {
+  array a({1.0f, 2.0f, 3.0f, 4.0f}, {2, 2}), b({5.0f, 6.0f, 7.0f, 8.0f}, {2, 2});
+  Arrays got = compile([](const Arrays& x) {
+    return Arrays{matmul(x[0], x[1]), x[0] + x[1], copy(x[0]), contiguous(x[0]), square(x[0])};
+  })({a, b});
+  check_values<float>(got[0], {2, 2}, {19, 22, 43, 50});
+  check_values<float>(got[1], {2, 2}, {6, 8, 10, 12});
+  check_values<float>(got[4], {2, 2}, {1, 4, 9, 16});
+}
