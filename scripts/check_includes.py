@@ -27,6 +27,7 @@ LAYERS = [
     ("ops", ["src/ops/"]),
     ("transforms", ["src/transforms/"]),
     ("io", ["src/io/"]),
+    ("export", ["src/export/"]),
     ("programs", ["tools/", "compat/", "bindings/", "benchmarks/", "registry/", "examples/"]),
     ("tests", ["tests/"]),
 ]
@@ -62,6 +63,7 @@ PUBLIC_HEADERS = {
     "holdfast/transforms.h": "graph",  # eval is declared here, and graph/ defines it
     "holdfast/transforms_impl.h": "graph",  # as is who is tracing
     "holdfast/io.h": "io",
+    "holdfast/export.h": "export",
     "holdfast/holdfast.h": "programs",
 }
 

@@ -10,6 +10,7 @@
 #include <holdfast/encoder.h>
 #include <holdfast/errors.h>
 #include <holdfast/event.h>
+#include <holdfast/export.h>
 #include <holdfast/fast.h>
 #include <holdfast/fft.h>
 #include <holdfast/io.h>

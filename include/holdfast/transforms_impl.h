@@ -17,6 +17,10 @@ inline bool in_tracing() { return tracing_depth() > 0; }
 bool in_dynamic_tracing();
 // Is one of them differentiating?
 bool in_grad_tracing();
+// Does the thread call a function in order to save it? The second: with no other transform in
+// between.
+bool in_export_tracing();
+bool is_export_innermost();
 // Does evaluation on this thread keep the graph?
 bool retain_graph();
 
@@ -28,6 +32,15 @@ struct InTracing {
 
  private:
   bool dynamic_, grad_;
+};
+class InExportTracing {
+ public:
+  explicit InExportTracing(bool dynamic = false);
+  ~InExportTracing();
+
+ private:
+  InTracing tracing_;
+  int outer_;
 };
 struct RetainGraph {
   RetainGraph();

@@ -27,7 +27,10 @@ class Program {
 
   // Nodes for what the outputs are, given these inputs. Any thread may do so at any time.
   std::vector<array> build(const std::vector<array>& inputs) const;
+  // Values are numbered: the inputs, the constants, then the outputs of each call in turn.
+  const std::vector<array>& constants() const { return constants_; }
   const std::vector<Call>& calls() const { return calls_; }
+  const std::vector<int>& outputs() const { return outputs_; }
 
  private:
   void trace(const std::vector<array>& inputs, const std::vector<array>& outputs);
@@ -38,7 +41,6 @@ class Program {
   ProgramOptions options_;
   size_t input_count_;
   std::vector<array> constants_;
-  // Values are numbered: the inputs, the constants, then the outputs of each call in turn.
   std::vector<Call> calls_;
   std::vector<int> outputs_;
   std::vector<ValueInfo> values_;  // while the program is made

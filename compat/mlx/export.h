@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/export.h>
+
+#include "mlx/core.h"
