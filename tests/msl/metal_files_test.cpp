@@ -106,6 +106,17 @@ TEST_CASE("function constants") {
   CHECK(stored_to_output(masked) == "1.200000e+01");
   CHECK(stored_to_output(compile(file, "unmasked", given)) == "2.500000e+00");
   CHECK(stored_to_output(compile(file, "unmasked")) == "1.500000e+00");
+  const std::string vectors = R"(
+constant float2 pair [[function_constant(1)]];
+constant short4 four [[function_constant(2)]];
+constant uchar3 three [[function_constant(4)]];
+kernel void k(device float* out) {
+  out[0] = pair.x + 10 * pair.y + 100 * four.x + 1000 * four.w + 10000 * three.z;
+})";
+  given.constants = {{1, "", "float2", 0x400000003f800000},  // 1, 2
+                     {2, "", "short4", 0x0004000000000003},
+                     {4, "", "uchar3", 0x00050000}};
+  CHECK(stored_to_output(compile(vectors, "k", given)) == "5.432100e+04");
   // Those that a kernel uses must be given, by itself or through other variables.
   auto error_of = [&](const std::string& body) {
     return compile(

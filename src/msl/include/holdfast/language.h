@@ -70,6 +70,11 @@ struct __hf_parameter_of<I, R(P...) noexcept> {
 template <unsigned I, class F>
 using __hf_parameter = typename __hf_parameter_of<I, F>::type;
 
+namespace metal {
+template <class T, int n>
+struct vec;
+}
+
 // Function constants: the front-end specialises the value for those that it was given; the others
 // are an error where they are used.
 template <unsigned I>
@@ -83,19 +88,44 @@ struct __hf_function_constant {
   template <class T>
   constexpr operator T() const {
     static_assert(sizeof(T) <= 8, "function constants are scalars or vectors of up to 8 bytes");
-    unsigned long bits = __hf_function_constant_value<I>::bits;
-    if constexpr (!__hf_function_constant_value<I>::defined)
-      bits = __hf_undefined_function_constant(I);
-    if constexpr (__is_same(T, bool)) {
-      return bits != 0;
-    } else if constexpr (sizeof(T) == 1) {
-      return __builtin_bit_cast(T, static_cast<unsigned char>(bits));
-    } else if constexpr (sizeof(T) == 2) {
-      return __builtin_bit_cast(T, static_cast<unsigned short>(bits));
-    } else if constexpr (sizeof(T) == 4) {
-      return __builtin_bit_cast(T, static_cast<unsigned int>(bits));
+    return take<T>(bits());
+  }
+  template <class T, int N>
+  constexpr operator metal::vec<T, N>() const {
+    static_assert(sizeof(metal::vec<T, N>) <= 8,
+                  "function constants are scalars or vectors of up to 8 bytes");
+    constexpr unsigned step = sizeof(T) * 8;
+    unsigned long all = bits();
+    if constexpr (N == 2) {
+      return metal::vec<T, N>{take<T>(all), take<T>(all >> step)};
+    } else if constexpr (N == 3) {
+      return metal::vec<T, N>{take<T>(all), take<T>(all >> step), take<T>(all >> 2 * step)};
     } else {
-      return __builtin_bit_cast(T, bits);
+      return metal::vec<T, N>{take<T>(all), take<T>(all >> step), take<T>(all >> 2 * step),
+                              take<T>(all >> 3 * step)};
+    }
+  }
+
+ private:
+  static constexpr unsigned long bits() {
+    if constexpr (__hf_function_constant_value<I>::defined)
+      return __hf_function_constant_value<I>::bits;
+    else
+      return __hf_undefined_function_constant(I);
+  }
+  // From the low bytes.
+  template <class T>
+  static constexpr T take(unsigned long from) {
+    if constexpr (__is_same(T, bool)) {
+      return (from & 255) != 0;
+    } else if constexpr (sizeof(T) == 1) {
+      return __builtin_bit_cast(T, static_cast<unsigned char>(from));
+    } else if constexpr (sizeof(T) == 2) {
+      return __builtin_bit_cast(T, static_cast<unsigned short>(from));
+    } else if constexpr (sizeof(T) == 4) {
+      return __builtin_bit_cast(T, static_cast<unsigned int>(from));
+    } else {
+      return __builtin_bit_cast(T, from);
     }
   }
 };
