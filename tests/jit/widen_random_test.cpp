@@ -72,4 +72,6 @@ void check_random(uint64_t first, uint64_t count) {
 }  // namespace
 
 TEST_CASE("widen: random kernels") { check_random(1, 30); }
+// A pass found that a place in it is never reached.
+TEST_CASE("widen: a random kernel with an unreachable end") { check_random(2617, 1); }
 TEST_CASE("widen: many random kernels [long]") { check_random(1000, 3000); }

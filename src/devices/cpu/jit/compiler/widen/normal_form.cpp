@@ -265,6 +265,12 @@ void expand_memory(llvm::Function& function) {
   expand_memory_intrinsics(function);
 }
 
+bool has_unreachable_end(llvm::Function& function) {
+  return llvm::any_of(function, [](llvm::BasicBlock& block) {
+    return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
+  });
+}
+
 void end_at_returns(llvm::Function& function) {
   llvm::SmallVector<llvm::Instruction*, 8> ends;
   for (llvm::BasicBlock& block : function) {
@@ -458,6 +464,11 @@ std::string make_normal_form(llvm::Function& function) {
   llvm::removeUnreachableBlocks(function);
   if_convert(function);
   run_passes(function);
+  // They may have found a place that is never reached, and say so.
+  if (has_unreachable_end(function)) {
+    end_at_returns(function);
+    run_passes(function);
+  }
   return refusal(function);
 }
 
