@@ -378,8 +378,10 @@ class Generator {
     b_.CreateCondBr(condition_value, yes, no);
     b_.SetInsertPoint(yes);
     statements(depth - 1, 3, converged);
-    if (roll(6) == 0 && !loops_.empty() && !converged)
-      b_.CreateBr(roll(2) ? loops_.back().next : loops_.back().after);
+    if (roll(6) == 0 && !loops_.empty() && !converged) {
+      BasicBlock* to = roll(2) ? loops_.back().next : loops_.back().after;
+      if (!loops_.back().converged) b_.CreateBr(to);
+    }
     jump(after);
     b_.SetInsertPoint(no);
     if (roll(2)) statements(depth - 1, 3, converged);
@@ -400,10 +402,7 @@ class Generator {
     b_.SetInsertPoint(head);
     b_.CreateCondBr(b_.CreateICmpULT(b_.CreateLoad(b_.getInt32Ty(), counter), bound), body, after);
     b_.SetInsertPoint(body);
-    integers_.push_back(counter);
-    loops_.push_back({next, after});
-    auto written = integers_;
-    integers_.pop_back();
+    loops_.push_back({next, after, same});
     statements(depth - 1, 4, same);
     if (!same && roll(3) == 0) {
       BasicBlock* rest = block();
@@ -486,6 +485,9 @@ class Generator {
   struct Loop {
     BasicBlock* next;
     BasicBlock* after;
+    // All threads of the group take every turn of it whole: it may hold barriers, and a thread that
+    // left a turn early would miss them.
+    bool converged;
   };
 
   llvm::LLVMContext& context_;
