@@ -195,9 +195,9 @@ array transposed(const char* op, const array& input, const array& weight,
   check_dimensions(op, weight, stride.size());
   std::vector<int> low, high;
   for (size_t d = 0; d < stride.size(); ++d) {
-    int reach = dilation[d] * (weight.shape(static_cast<int>(d) + 1) - 1);
-    low.push_back(reach - padding[d]);
-    high.push_back(reach - padding[d] + output_padding[d]);
+    int64_t reach = int64_t{dilation[d]} * (weight.shape(static_cast<int>(d) + 1) - 1);
+    low.push_back(safe_cast(reach - padding[d], op));
+    high.push_back(safe_cast(reach - padding[d] + output_padding[d], op));
   }
   return conv_general(input, weight, {}, low, high, dilation, stride, groups, true, s);
 }

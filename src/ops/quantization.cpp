@@ -224,7 +224,7 @@ int checked_columns(const char* op, const QuantizedFormat& format, const array& 
     fail("expected scales of ", affine ? "float32, float16 or bfloat16" : "uint8", ", got ",
          scales.dtype());
   }
-  int columns = w.shape(-1) * 32 / format.bits;
+  int columns = safe_cast(int64_t{w.shape(-1)} * 32 / format.bits, op);
   Shape expected = w.shape();
   expected.back() = columns / format.group_size;
   if (columns % format.group_size != 0 || scales.shape() != expected ||
@@ -579,7 +579,7 @@ std::vector<array> quantize(const array& w, std::optional<int> group_size, std::
   }
   check_global_scale("quantize", format, global_scale);
   Shape codes = w.shape(), groups = w.shape();
-  codes.back() = w.shape(-1) * format.bits / 32;
+  codes.back() = static_cast<ShapeElem>(int64_t{w.shape(-1)} * format.bits / 32);
   groups.back() = w.shape(-1) / format.group_size;
   bool affine = format.mode == QuantizationMode::affine;
   std::vector<Shape> shapes{codes, groups};

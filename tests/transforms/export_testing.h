@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <holdfast/export.h>
+#include <holdfast/ops.h>
 #include <holdfast/transforms.h>
 
 #include "export/function_file.h"
@@ -36,6 +37,37 @@ inline std::set<std::string> kinds_in(const std::string& path) {
     for (const SavedCall& call : trace.calls) kinds.insert(call.record.kind);
   }
   return kinds;
+}
+
+// What a call of the trace holds at most, in bytes.
+inline double bytes_of(const SavedTrace& trace) {
+  double bytes = 0;
+  auto add = [&](const std::vector<SavedValue>& values) {
+    for (const SavedValue& value : values) {
+      double size = value.dtype.size();
+      for (ShapeElem dim : value.shape) size *= dim;
+      bytes += size;
+    }
+  };
+  add(trace.inputs);
+  for (const SavedCall& call : trace.calls) add(call.outputs);
+  return bytes;
+}
+
+inline Args call_with_ones(const ImportedFunction& function, const SavedTrace& trace) {
+  Args args;
+  Kwargs kwargs;
+  for (size_t i = 0; i < trace.inputs.size(); ++i) {
+    array input = ones(trace.inputs[i].shape, trace.inputs[i].dtype);
+    if (i < trace.positional_count()) {
+      args.push_back(input);
+    } else {
+      kwargs.emplace(trace.keywords[i - trace.positional_count()], input);
+    }
+  }
+  Args results = function(args, kwargs);
+  eval(results);
+  return results;
 }
 
 inline bool has_same_bits(const array& a, const array& b) {
