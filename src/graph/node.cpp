@@ -72,13 +72,12 @@ size_t checked_size(const Shape& shape, const Dtype& dtype) {
     else
       overflow |= __builtin_mul_overflow(size, static_cast<size_t>(dim), &size);
   }
-  if (empty) return 0;
   size_t bytes;
   overflow |= __builtin_mul_overflow(size, static_cast<size_t>(dtype.size()), &bytes);
   if (overflow || bytes > size_t{1} << 62) {
     throw std::overflow_error("[array] the shape has more elements than memory can hold");
   }
-  return size;
+  return empty ? 0 : size;
 }
 
 void set_row_contiguous(Node& node) {

@@ -73,8 +73,8 @@ static_assert(std::is_base_of_v<NodeCount, Node>);
 
 // Row-major strides and the flags that go with them.
 void set_row_contiguous(Node& node);
-// Size of a shape; std::invalid_argument on a negative dimension, std::overflow_error beyond 2^63
-// bytes.
+// Size of a shape; std::invalid_argument on a negative dimension, std::overflow_error beyond 2^62
+// bytes. Dimensions of 0 are left out of that count: no stride of an empty array overflows either.
 size_t checked_size(const Shape& shape, const Dtype& dtype);
 // True when `users` handles and no other hold the array's node, nobody else holds its data, and no
 // queue but `queue` still uses its memory.

@@ -205,7 +205,7 @@ array round(const array& a, int decimals, StreamOrDevice s) {
   if (decimals == 0) return rint(a, s);
   if (is_integral && decimals > 0) return a;
   Dtype dtype = at_least_float(a.dtype());
-  array scale(std::pow(10.0, std::abs(decimals)), dtype);
+  array scale(std::pow(10.0, std::abs(static_cast<double>(decimals))), dtype);
   array x = astype(a, dtype, s);
   array result = decimals > 0 ? divide(rint(multiply(x, scale, s), s), scale, s)
                               : multiply(rint(divide(x, scale, s), s), scale, s);

@@ -134,7 +134,8 @@ array transform(const char* op, const array& a, const Shape* n, const std::vecto
   auto length_of = [&](const array& x, size_t i) {
     if (n != nullptr) return (*n)[i];
     int size = x.shape(places[i]);
-    return real && inverse && i + 1 == axes.size() ? 2 * (size - 1) : size;
+    bool from_half = real && inverse && i + 1 == axes.size();
+    return from_half ? safe_cast(2 * (int64_t{size} - 1), op) : size;
   };
   array result = a;
   // The real axis is the first one forward, the last one back.

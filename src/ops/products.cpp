@@ -36,7 +36,8 @@ void check_matrices(const char* op, const array& a, const array& b) {
 // A mask with one element per block, repeated to `rows` x `columns`.
 array expand_mask(const array& mask, int block, int rows, int columns, const char* name,
                   StreamOrDevice s) {
-  int down = (rows + block - 1) / block, across = (columns + block - 1) / block;
+  auto blocks = [&](int size) { return size / block + (size % block != 0); };
+  int down = blocks(rows), across = blocks(columns);
   if (mask.ndim() < 2 || mask.shape(-2) != down || mask.shape(-1) != across) {
     throw std::invalid_argument(text("[block_masked_mm] expected ", name, " with last dimensions (",
                                      down, ",", across, "), got shape ", mask.shape()));
@@ -44,8 +45,8 @@ array expand_mask(const array& mask, int block, int rows, int columns, const cha
   Shape batch(mask.shape().begin(), mask.shape().end() - 2);
   Shape wide = batch, target = batch, start(batch.size() + 2, 0), stop = batch;
   for (int dim : {down, block, across, block}) wide.push_back(dim);
-  target.push_back(down * block);
-  target.push_back(across * block);
+  target.push_back(safe_cast(int64_t{down} * block, "block_masked_mm"));
+  target.push_back(safe_cast(int64_t{across} * block, "block_masked_mm"));
   stop.push_back(rows);
   stop.push_back(columns);
   array expanded = broadcast_to(expand_dims(mask, std::vector<int>{-3, -1}, s), wide, s);
@@ -276,7 +277,7 @@ array kron(const array& a, const array& b, StreamOrDevice s) {
     wide_a.push_back(1);
     wide_b.push_back(1);
     wide_b.push_back(dim_b);
-    shape.push_back(dim_a * dim_b);
+    shape.push_back(safe_cast(int64_t{dim_a} * dim_b, "kron"));
   }
   return reshape(multiply(reshape(a, wide_a, s), reshape(b, wide_b, s), s), shape, s);
 }

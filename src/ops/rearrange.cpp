@@ -292,14 +292,17 @@ std::pair<std::vector<array>, std::vector<int>> Pad::vmap(const std::vector<arra
   return {{pad(a, places, low_, high_, inputs[1], "constant", stream())}, {0}};
 }
 
-// One axis made longer by elements of its own; `index(i)` says which stands at place i.
-template <typename Index>
-array extended(const array& a, int axis, int64_t low, int64_t high, Index index, StreamOrDevice s) {
-  if (low == 0 && high == 0) return a;
-  std::vector<int64_t> picks;
-  for (int64_t i = -low; i < a.shape(axis) + high; ++i) picks.push_back(index(i));
-  array places(picks.begin(), Shape{safe_cast(picks.size(), "pad")}, int64);
-  return take(a, places, axis, s);
+// Which element of an axis of `size` stands at each of the places -low … size + high.
+array padded_places(const std::string& mode, int64_t low, int64_t size, int64_t high,
+                    StreamOrDevice s) {
+  array place = arange(static_cast<double>(-low), static_cast<double>(size + high), int64, s);
+  auto constant = [](int64_t value) { return array(value, int64); };
+  if (mode == "edge") return clip(place, constant(0), constant(size - 1), s);
+  // Reflected, the elements come and go with this period.
+  int64_t period = mode == "reflect" ? std::max<int64_t>(1, 2 * size - 2) : 2 * size;
+  array folded = remainder(place, constant(period), s);
+  array back = subtract(constant(mode == "reflect" ? period : period - 1), folded, s);
+  return where(less(folded, constant(size), s), folded, back, s);
 }
 
 }  // namespace
@@ -349,14 +352,7 @@ array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_siz
       throw std::invalid_argument(text("[pad] an axis without elements has no ", mode, ": axis ",
                                        axis, " of shape ", a.shape()));
     }
-    // Reflected, the elements come and go with this period.
-    int64_t period = mode == "reflect" ? std::max<int64_t>(1, 2 * size - 2) : 2 * size;
-    auto index = [&](int64_t i) {
-      if (mode == "edge") return std::clamp<int64_t>(i, 0, size - 1);
-      int64_t folded = ((i % period) + period) % period;
-      return folded < size ? folded : mode == "reflect" ? period - folded : period - 1 - folded;
-    };
-    result = extended(result, axis, low[at], high[at], index, s);
+    result = take(result, padded_places(mode, low[at], size, high[at], s), axis, s);
   }
   return result;
 }

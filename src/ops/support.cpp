@@ -45,15 +45,15 @@ int64_t checked_size(const char* op, const Shape& shape, Dtype dtype) {
     }
     empty = empty || dim == 0;
   }
-  if (empty) return 0;
   for (ShapeElem dim : shape) {
+    if (dim == 0) continue;
     if (bytes > limit / dim) {
       throw std::overflow_error(text("[", op, "] the size of shape ", shape, " with dtype ", dtype,
                                      " must be below 2^63 bytes"));
     }
     bytes *= dim;
   }
-  return bytes / dtype.size();
+  return empty ? 0 : bytes / dtype.size();
 }
 
 Shape broadcast_shapes_for(const char* op, const Shape& a, const Shape& b) {

@@ -37,8 +37,8 @@ int checked_axis(const char* op, int axis, size_t ndim);
 // Each axis checked; sorted; std::invalid_argument when one appears twice.
 std::vector<int> checked_axes(const char* op, const std::vector<int>& axes, size_t ndim);
 std::vector<int> all_axes(const array& a);
-// Throws when a dimension is negative or the number of bytes overflows; gives the number of
-// elements.
+// Throws when a dimension is negative or the number of bytes overflows (dimensions of 0 left out);
+// gives the number of elements.
 int64_t checked_size(const char* op, const Shape& shape, Dtype dtype);
 // broadcast_shapes with the op's name in the error.
 Shape broadcast_shapes_for(const char* op, const Shape& a, const Shape& b);
