@@ -48,6 +48,7 @@ struct Command {
 
   void (*run)(void*, int64_t, int64_t) = nullptr;
   void* parameters = nullptr;
+  uint32_t parameter_bytes = 0;
   // copy: source → target; fill: `pattern_size` bytes at `source` repeated over target
   const void* source = nullptr;
   void* target = nullptr;

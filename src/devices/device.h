@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/sync.h"
 #include "devices/command_list.h"
@@ -44,6 +45,20 @@ class Device {
                     std::optional<sync::Clock::time_point> deadline) = 0;
   // Stops the workers, waiting for at most `limit` for submitted work.
   virtual void shut_down(std::chrono::nanoseconds limit) noexcept = 0;
+};
+
+// Is the calling thread running commands? They may do what the host may not.
+inline thread_local bool is_running_commands = false;
+
+class RunningCommands {
+ public:
+  RunningCommands() : outer_(std::exchange(is_running_commands, true)) {}
+  ~RunningCommands() { is_running_commands = outer_; }
+  RunningCommands(const RunningCommands&) = delete;
+  RunningCommands& operator=(const RunningCommands&) = delete;
+
+ private:
+  bool outer_;
 };
 
 inline bool is_executed(const Stamp& stamp) {

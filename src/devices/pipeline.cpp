@@ -24,7 +24,10 @@ uint64_t register_pipeline() {
 
 Pipeline::Pipeline() : identity_(register_pipeline()) {}
 
+std::atomic<void (*)(uint64_t)> Pipeline::when_retired{nullptr};
+
 Pipeline::~Pipeline() {
+  if (auto* call = when_retired.load(std::memory_order_relaxed)) call(identity_);
   std::lock_guard guard(mutex);
   living().erase(identity_);
 }

@@ -3,6 +3,7 @@
 // again. Nothing else has to keep one.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,6 +13,18 @@
 
 namespace holdfast::exec {
 
+class Buffer;
+
+// What was bound to a slot of a dispatch: kept only while a layer looks at commands.
+struct BoundSlot {
+  uint32_t slot = 0;
+  const Buffer* buffer = nullptr;  // null: bytes that were copied
+  int64_t begin = 0, end = 0;      // of the buffer; of bytes: 0 and their number
+  uint32_t item_size = 1;
+  bool is_contiguous = true;
+  bool is_input = false;  // given for reading only
+};
+
 // What a dispatch command runs its pipeline with. Plain data, in the arena of its list.
 struct Dispatch {
   // Addresses by KernelInterface::arguments; null for threadgroup arguments.
@@ -20,6 +33,8 @@ struct Dispatch {
   const uint32_t* threadgroup_bytes = nullptr;
   uint32_t grid[3] = {1, 1, 1};         // threads
   uint32_t threadgroup[3] = {1, 1, 1};  // threads; clamped to the grid
+  const BoundSlot* slots = nullptr;     // those that are bound, while a layer looks at commands
+  uint32_t slot_count = 0;
 };
 
 // What is seen of it never changes: any number of threads and lists may use it at once.
@@ -39,6 +54,8 @@ class Pipeline : public RefCounted {
   // Is there still a pipeline of this identity? Test builds ask before each dispatch.
   static bool is_alive(uint64_t identity);
   static size_t live_count();
+  // Called with the identity of each pipeline that ends; null: nobody wants to know.
+  static std::atomic<void (*)(uint64_t identity)> when_retired;
 
  private:
   const uint64_t identity_;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "exec/layers/layer.h"
+
 namespace holdfast::exec {
 namespace {
 
@@ -46,6 +48,12 @@ KernelLibrary::KernelLibrary(Parts parts) : parts_(std::move(parts)) {
 KernelLibrary::~KernelLibrary() = default;
 
 Ref<Pipeline> KernelLibrary::get(const Ref<const KernelRequest>& request) {
+  Ref<Pipeline> pipeline = find_or_make(request);
+  layers::on_pipeline(*request, *pipeline);
+  return pipeline;
+}
+
+Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& request) {
   if (!request->is_cacheable()) return compile_alone(*request);
   Ref<Flight> flight;
   {
@@ -158,6 +166,11 @@ KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request) {
   auto [begin, end] = table_.equal_range(request.hash().low);
   for (auto it = begin; it != end; ++it) {
     if (it->second->request->has_same_key(request)) return it->second.get();
+  }
+  if (parts_.trusts_names) {
+    for (auto& [hash, entry] : table_) {
+      if (entry->request->source().kernel == request.source().kernel) return entry.get();
+    }
   }
   return nullptr;
 }

@@ -4,6 +4,7 @@
 #include <holdfast/memory.h>
 
 #include "exec/allocator.h"
+#include "exec/layers/layer.h"
 
 namespace holdfast {
 
@@ -40,6 +41,7 @@ Allocator& allocator() {
 
 void* Buffer::raw_ptr() const {
   if (!handle_) return nullptr;
+  exec::layers::on_address(*static_cast<exec::Buffer*>(handle_));
   exec::Storage* storage = static_cast<exec::Buffer*>(handle_)->storage();
   return storage ? storage->address : nullptr;
 }

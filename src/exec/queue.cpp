@@ -41,6 +41,7 @@ Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label
     : queue_(queue), lock_(queue.mutex_) {
   queue_.op_ = op;
   queue_.label_ = label;
+  layers::on_begin();
   if (!wait_for.empty()) queue_.add_waits(wait_for);
   CommandList& list = queue_.open();
   commands_ = list.commands.size();
@@ -50,8 +51,9 @@ Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label
 }
 
 Event Queue::Transaction::commit() {
-  committed_ = true;
   CommandList& list = queue_.open();
+  layers::on_encode(list);
+  committed_ = true;
   // What was bound for no command is retained, but no business of the next op's first command.
   queue_.first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
   if (list.commands.size() == commands_) return {};
@@ -190,7 +192,7 @@ void Queue::wait_for(const Event& event) {
 bool Queue::wait(uint64_t serial, std::optional<sync::Clock::time_point> deadline) {
   if (is_completed(serial)) return true;
   flush(serial, deadline.has_value());
-  return device_.wait(*device_queue_, serial, deadline);
+  return device_.wait(*device_queue_, serial, deadline) && is_completed(serial);
 }
 
 bool Queue::drain(std::optional<sync::Clock::time_point> deadline) {
@@ -298,6 +300,7 @@ void Queue::add(Command command, void (*destroy)(void*)) {
   uint32_t index = static_cast<uint32_t>(list.commands.size());
   command.op = op_;
   command.label = label_;
+  command.parameter_bytes = parameter_bytes_;
   command.first_binding = first_pending_binding_;
   command.binding_count = static_cast<uint32_t>(list.bindings.size()) - first_pending_binding_;
   command.first_edge = static_cast<uint32_t>(list.edges.size());
@@ -314,6 +317,7 @@ void Queue::add(Command command, void (*destroy)(void*)) {
   list.work += command.work;
   list.commands.push_back(std::move(command));
   first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
+  layers::on_command(list);
 }
 
 }  // namespace holdfast::exec

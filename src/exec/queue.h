@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 #include "devices/device.h"
 #include "exec/allocator.h"
 #include "exec/hazards.h"
+#include "exec/layers/layer.h"
 
 namespace holdfast::exec {
 
@@ -63,7 +65,9 @@ class Queue {
   }
   bool wait(uint64_t serial, std::optional<sync::Clock::time_point> deadline = {});
   bool is_completed(uint64_t serial) const {
-    return device_queue_->completed.load(std::memory_order_acquire) >= serial;
+    bool completed = device_queue_->completed.load(std::memory_order_acquire) >= serial;
+    if (completed) layers::on_observe(*device_queue_, serial);
+    return completed;
   }
   // Makes the next list start after `event`.
   void wait_for(const Event& event);
@@ -85,7 +89,13 @@ class Queue {
   allocator::Buffer allocate(size_t bytes);
   void bind(Buffer* buffer, int64_t begin, int64_t end, bool writes);
   void wait_for_input(const Event& event);
-  void* parameters(size_t size, size_t alignment) { return open().arena.allocate(size, alignment); }
+  void* parameters(size_t size, size_t alignment) {
+    parameter_bytes_ = static_cast<uint32_t>(size);
+    void* place = open().arena.allocate(size, alignment);
+    // Layers look for addresses in it.
+    if (layers::is_any()) std::memset(place, 0, size);
+    return place;
+  }
   // The list owns the pipeline from now on.
   void retain(const Pipeline& pipeline);
   // Takes the bindings since the previous command.
@@ -111,6 +121,7 @@ class Queue {
   HazardTable hazards_;
   uint64_t next_serial_ = 1;
   uint32_t first_pending_binding_ = 0;  // of the open list: bound, but not yet taken by a command
+  uint32_t parameter_bytes_ = 0;        // of the last call of `parameters`
   const char* op_ = "";
   label::Label label_;
   bool retain_;

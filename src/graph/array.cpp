@@ -208,6 +208,10 @@ void array::check_item(bool may_evaluate) {
 
 void* array::data_address() const {
   if (!node_->data) return nullptr;
+  if (exec::layers::is_any() && node_->size > 0 && !EncoderScope::current()) {
+    auto [begin, end] = byte_interval(*this);
+    exec::layers::slow::on_host_access(*exec::buffer_of(node_->data->buffer), begin, end);
+  }
   return static_cast<char*>(node_->data->buffer.raw_ptr()) + node_->offset;
 }
 

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 #include "devices/pipeline.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
 
 namespace holdfast {
-namespace {
 
-// The bytes of its buffer that an array may touch.
 std::pair<int64_t, int64_t> byte_interval(const array& a) {
   int64_t item = static_cast<int64_t>(a.itemsize());
   int64_t begin = a.offset();
@@ -28,12 +27,39 @@ std::pair<int64_t, int64_t> byte_interval(const array& a) {
   return {begin, end};
 }
 
+namespace {
+
 exec::Buffer* bound_buffer(const array& a) {
   if (!a.data_shared_ptr()) {
     throw std::logic_error(
         "[encoder] bound an array that has no data yet; evaluate it or allocate it");
   }
   return exec::buffer_of(a.buffer());
+}
+
+// What the layers want to know about each slot.
+void note_slots(exec::Queue& queue, std::span<const KernelBinding> bindings,
+                exec::Dispatch& dispatch) {
+  auto* slots = static_cast<exec::BoundSlot*>(queue.parameters(
+      std::max<size_t>(bindings.size(), 1) * sizeof(exec::BoundSlot), alignof(exec::BoundSlot)));
+  uint32_t count = 0;
+  for (uint32_t slot = 0; slot < bindings.size(); ++slot) {
+    const KernelBinding& binding = bindings[slot];
+    if (binding.kind == KernelBinding::Kind::none) continue;
+    auto* noted = new (&slots[count++]) exec::BoundSlot;
+    noted->slot = slot;
+    noted->end = static_cast<int64_t>(binding.size);
+    if (binding.kind == KernelBinding::Kind::bytes) continue;
+    const array& a = *static_cast<const array*>(binding.what);
+    noted->buffer = exec::buffer_of(a.buffer());
+    std::tie(noted->begin, noted->end) =
+        a.size() == 0 ? std::pair<int64_t, int64_t>(0, 0) : byte_interval(a);
+    noted->item_size = static_cast<uint32_t>(a.itemsize());
+    noted->is_contiguous = a.flags().contiguous;
+    noted->is_input = binding.kind == KernelBinding::Kind::input;
+  }
+  dispatch.slots = slots;
+  dispatch.slot_count = count;
 }
 
 }  // namespace
@@ -173,6 +199,7 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
       buffers[i] = by_slot[argument.slot];
     }
   }
+  if (exec::layers::is_any()) note_slots(queue_, bindings, *dispatch);
   dispatch->buffers = buffers;
   dispatch->threadgroup_bytes = sizes;
   const uint32_t threads[] = {grid.x, grid.y, grid.z};

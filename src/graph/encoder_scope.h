@@ -1,9 +1,14 @@
 // Makes an encoder findable by Encoder::of on this thread, for the time of one op.
 #pragma once
 
+#include <utility>
+
 #include <holdfast/encoder.h>
 
 namespace holdfast {
+
+// The bytes of its buffer that an array with elements may touch.
+std::pair<int64_t, int64_t> byte_interval(const array& a);
 
 class EncoderScope {
  public:

@@ -26,7 +26,7 @@ constexpr int count = 48 * 1024 + 512;
 const void* dropped_in_flight(Stream s) {
   array x = affine(counting(count), 1, 1, s);
   async_eval(x);
-  return x.data<void>();
+  return x.buffer().raw_ptr();
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("a queue reuses what only its own work still uses, at once") {
     const void* address = dropped_in_flight(s);
     array y = affine(counting(count), 2, 0, s);
     async_eval(y);
-    CHECK(y.data<void>() == address);
+    CHECK(y.buffer().raw_ptr() == address);
     gate.open();
     CHECK(values(y)[100] == 200);
   }
@@ -55,7 +55,7 @@ TEST_CASE("the host does not get storage that a command in flight still writes")
     allocator::Buffer buffer = allocator::malloc(count * sizeof(int32_t));
     CHECK(buffer.raw_ptr() != address);
     array x = counting(count);
-    CHECK(x.data<void>() != address);
+    CHECK(x.buffer().raw_ptr() != address);
     gate.open();
     synchronize(s);
     allocator::free(buffer);
@@ -75,7 +75,7 @@ TEST_CASE("another queue does not get it either, until the work has run") {
     {
       array y = affine(x, 2, 0, other);
       y.eval();
-      CHECK(y.data<void>() != address);
+      CHECK(y.buffer().raw_ptr() != address);
       CHECK(values(y)[100] == 200);
     }
     clear_cache();
@@ -84,7 +84,7 @@ TEST_CASE("another queue does not get it either, until the work has run") {
     get_active_memory();  // harvests
     array z = affine(x, 2, 0, other);
     z.eval();
-    CHECK(z.data<void>() == address);
+    CHECK(z.buffer().raw_ptr() == address);
   }
   exec::Runtime::get().give_back(queue_of(s));
   exec::Runtime::get().give_back(queue_of(other));
@@ -98,7 +98,7 @@ TEST_CASE("storage that two queues use is given to neither") {
     Gate gate(s);
     Gate other_gate(other);
     std::optional<array> x = counting(count);
-    const void* address = x->data<void>();
+    const void* address = x->buffer().raw_ptr();
     array a = affine(*x, 1, 1, s);
     array b = affine(*x, 1, 2, other);
     async_eval(a, b);
@@ -107,8 +107,8 @@ TEST_CASE("storage that two queues use is given to neither") {
     array d = affine(b, 1, 0, other);
     async_eval(c, d);
     array input = counting(1);
-    CHECK(c.data<void>() != address);
-    CHECK(d.data<void>() != address);
+    CHECK(c.buffer().raw_ptr() != address);
+    CHECK(d.buffer().raw_ptr() != address);
     gate.open();
     other_gate.open();
     CHECK(values(c)[100] == 101);
@@ -122,7 +122,7 @@ TEST_CASE("storage that two queues use is given to neither") {
                         encoder.fill(out[0], &seven);
                       });
     e.eval();
-    CHECK(e.data<void>() == address);
+    CHECK(e.buffer().raw_ptr() == address);
     exec::Runtime::get().give_back(queue_of(third));
   }
   exec::Runtime::get().give_back(queue_of(s));
@@ -198,13 +198,13 @@ TEST_CASE("an array that another queue reads is not donated before that has run"
     Gate other_gate(other);
     std::optional<array> x = affine(counting(count), 1, 0, s);
     x->eval();
-    const void* address = x->data<void>();
+    const void* address = x->buffer().raw_ptr();
     array reader = affine(*x, 1, 5, other);
     async_eval(reader);
     array writer = affine_in_place(*x, 0, -1, s);
     x.reset();
     writer.eval();
-    CHECK(writer.data<void>() != address);
+    CHECK(writer.buffer().raw_ptr() != address);
     other_gate.open();
     CHECK(values(reader)[100] == 105);
   }

@@ -136,10 +136,10 @@ void reader_of_a_donated_output(Stream s) {
   x->eval();
   Gate gate(s);
   std::optional<array> y = affine_in_place(*x, 2, 0, s);
-  const void* address = x->data<void>();
+  const void* address = x->buffer().raw_ptr();
   give_up(x);
   async_eval(*y);
-  CHECK(y->data<void>() == address);
+  CHECK(y->buffer().raw_ptr() == address);
   array z = affine(*y, 1, 5, s);
   async_eval(z);
   give_up(y);

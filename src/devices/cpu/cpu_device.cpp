@@ -234,7 +234,10 @@ class CpuDevice final : public Device, private TaskRunner {
     uint64_t serial = list->serial;
     ++running_;
     lock.unlock();
-    execute(*list, *this);
+    {
+      RunningCommands running;
+      execute(*list, *this);
+    }
     queue.executed.store(serial, std::memory_order_release);
     CommandList::AfterCompletion after_completion = list->finish(*list);
     lock.lock();
@@ -321,7 +324,11 @@ class CpuDevice final : public Device, private TaskRunner {
     job.active.fetch_add(1, std::memory_order_relaxed);
     ++running_;
     lock.unlock();
-    std::exception_ptr error = drain(job);
+    std::exception_ptr error;
+    {
+      RunningCommands running;
+      error = drain(job);
+    }
     lock.lock();
     --running_;
     if (error && !job.error) job.error = error;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "devices/device.h"
+
 namespace holdfast::exec::layers {
 
 std::atomic<bool> any{false};
@@ -14,7 +16,15 @@ std::shared_ptr<const Chain>& chain() {
   return *current_chain;
 }
 
+void retire_pipeline(uint64_t identity) {
+  try {
+    for (const auto& layer : *current()) layer->on_retire_pipeline(identity);
+  } catch (...) {
+  }
+}
+
 void swap_chain(Chain changed) {
+  Pipeline::when_retired.store(changed.empty() ? nullptr : &retire_pipeline);
   any.store(!changed.empty(), std::memory_order_relaxed);
   chain() = std::make_shared<const Chain>(std::move(changed));
 }
@@ -40,13 +50,58 @@ std::shared_ptr<const Chain> current() {
   return chain();
 }
 
-void create_slow(const Buffer& buffer) {
-  for (const auto& layer : *current()) layer->on_create(buffer);
+namespace slow {
+
+void on_create(const Buffer& buffer) noexcept {
+  try {
+    for (const auto& layer : *current()) layer->on_create(buffer);
+  } catch (...) {
+    // No memory: the layer does not know the buffer.
+  }
 }
 
-void retire_slow(const Buffer& buffer) {
-  for (const auto& layer : *current()) layer->on_retire(buffer);
+void on_retire(const Buffer& buffer) noexcept {
+  try {
+    for (const auto& layer : *current()) layer->on_retire(buffer);
+  } catch (...) {
+  }
 }
+
+void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) {
+  for (const auto& layer : *current()) layer->on_pipeline(request, pipeline);
+}
+
+void on_begin() {
+  for (const auto& layer : *current()) layer->on_begin();
+}
+
+void on_address(const Buffer& buffer) {
+  for (const auto& layer : *current()) layer->on_address(buffer);
+}
+
+void on_command(const CommandList& list) {
+  for (const auto& layer : *current()) layer->on_command(list);
+}
+
+void on_encode(const CommandList& list) {
+  for (const auto& layer : *current()) layer->on_encode(list);
+}
+
+void on_observe(const DeviceQueue& queue, uint64_t serial) {
+  for (const auto& layer : *current()) layer->on_observe(queue, serial);
+}
+
+void on_take_over(const Buffer& buffer) {
+  for (const auto& layer : *current()) layer->on_take_over(buffer);
+}
+
+void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) {
+  // The commands themselves may ask, while they run.
+  if (is_running_commands) return;
+  for (const auto& layer : *current()) layer->on_host_access(buffer, begin, end);
+}
+
+}  // namespace slow
 
 void on_commit(CommandList& list) {
   if (!any.load(std::memory_order_relaxed)) return;

@@ -11,6 +11,8 @@
 
 namespace holdfast::exec {
 
+class KernelRequest;
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -18,10 +20,32 @@ class Layer {
   // retired without having been created.
   virtual void on_create(const Buffer&) {}
   virtual void on_retire(const Buffer&) {}
+  // A pipeline ended. Any thread; the library may hold its lock.
+  virtual void on_retire_pipeline(uint64_t /*identity*/) {}
+  // The kernel library answered a request. Under no lock.
+  virtual void on_pipeline(const KernelRequest&, const Pipeline&) {}
+  // The calling thread begins to encode an op.
+  virtual void on_begin() {}
+  // The calling thread asked for the address of a buffer's bytes. Under any lock.
+  virtual void on_address(const Buffer&) {}
+  // The last command of the open list was added, by the op that is being encoded. Called with the
+  // queue locked; what it throws, the op throws.
+  virtual void on_command(const CommandList&) {}
+  // An op was encoded: everything in the open list will run. As above. An op that throws has no
+  // such call: its commands are gone from the list when the list is committed.
+  virtual void on_encode(const CommandList&) {}
   // A list is about to be submitted; the layer may change it. Called with the queue locked.
   virtual void on_commit(CommandList&) {}
   // Every command has run; nothing was released yet. Called by the thread that ran the list.
   virtual void on_complete(const CommandList&) {}
+  // Somebody who may act on it was told that the queue's lists up to `serial` have completed. Any
+  // thread, under any lock of the runtime.
+  virtual void on_observe(const DeviceQueue&, uint64_t /*serial*/) {}
+  // An op found that only its own queue still uses the buffer, and writes into it.
+  virtual void on_take_over(const Buffer&) {}
+  // The host asked for the address of bytes that it may read or write, under no lock. What it
+  // throws, the caller throws.
+  virtual void on_host_access(const Buffer&, int64_t /*begin*/, int64_t /*end*/) {}
 };
 
 namespace layers {
@@ -34,14 +58,47 @@ void remove(const Layer* layer);
 extern std::atomic<bool> any;
 std::shared_ptr<const Chain> current();
 
-void create_slow(const Buffer& buffer);
-void retire_slow(const Buffer& buffer);
+inline bool is_any() { return any.load(std::memory_order_relaxed); }
+
+namespace slow {
+void on_create(const Buffer& buffer) noexcept;
+void on_retire(const Buffer& buffer) noexcept;
+void on_pipeline(const KernelRequest& request, const Pipeline& pipeline);
+void on_begin();
+void on_address(const Buffer& buffer);
+void on_command(const CommandList& list);
+void on_encode(const CommandList& list);
+void on_observe(const DeviceQueue& queue, uint64_t serial);
+void on_take_over(const Buffer& buffer);
+void on_host_access(const Buffer& buffer, int64_t begin, int64_t end);
+}  // namespace slow
 
 inline void on_create(const Buffer& buffer) {
-  if (any.load(std::memory_order_relaxed)) create_slow(buffer);
+  if (is_any()) slow::on_create(buffer);
 }
 inline void on_retire(const Buffer& buffer) {
-  if (any.load(std::memory_order_relaxed)) retire_slow(buffer);
+  if (is_any()) slow::on_retire(buffer);
+}
+inline void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) {
+  if (is_any()) slow::on_pipeline(request, pipeline);
+}
+inline void on_begin() {
+  if (is_any()) slow::on_begin();
+}
+inline void on_address(const Buffer& buffer) {
+  if (is_any()) slow::on_address(buffer);
+}
+inline void on_command(const CommandList& list) {
+  if (is_any()) slow::on_command(list);
+}
+inline void on_encode(const CommandList& list) {
+  if (is_any()) slow::on_encode(list);
+}
+inline void on_observe(const DeviceQueue& queue, uint64_t serial) {
+  if (is_any()) slow::on_observe(queue, serial);
+}
+inline void on_take_over(const Buffer& buffer) {
+  if (is_any()) slow::on_take_over(buffer);
 }
 // Ties the current chain to the list and lets it see the list.
 void on_commit(CommandList& list);
