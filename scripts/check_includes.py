@@ -55,6 +55,7 @@ PUBLIC_HEADERS = {
     "holdfast/kernel.h": "exec",
     "holdfast/kernel_cache.h": "exec",
     "holdfast/metal.h": "exec",
+    "holdfast/validation.h": "exec",
     "holdfast/array.h": "graph",
     "holdfast/primitive.h": "graph",
     "holdfast/encoder.h": "graph",

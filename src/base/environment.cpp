@@ -40,6 +40,13 @@ constexpr Switch switches[] = {
      "compiled; turns the disk cache off"},
     {"HOLDFAST_JIT_LIBRARY", "beside the library",
      "path of libholdfast-jit.so, the compiler of custom kernels"},
+    {"HOLDFAST_VALIDATE", "0",
+     "`1`: validate what the program does, or names of checks with commas (docs/validation.md)"},
+    {"HOLDFAST_VALIDATE_MODE", "report",
+     "`report`: print what is found to stderr; `throw`: throw it as well; `abort`: end the "
+     "process"},
+    {"HOLDFAST_VALIDATE_IGNORE", "", "identifiers of reports that are not wanted, with commas"},
+    {"HOLDFAST_VALIDATE_JSON", "", "file that receives a line for each report"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
 };
@@ -106,6 +113,11 @@ Settings parse(Lookup lookup) {
   s.catch_faults = boolean(lookup, "HOLDFAST_CATCH_FAULTS", true);
   if (const char* folder = lookup("HOLDFAST_DUMP_KERNELS")) s.dump_kernels = folder;
   if (const char* path = lookup("HOLDFAST_JIT_LIBRARY")) s.jit_library = path;
+  auto text = [&](const char* name) { return std::string(lookup(name) ? lookup(name) : ""); };
+  s.validate = text("HOLDFAST_VALIDATE");
+  s.validate_mode = text("HOLDFAST_VALIDATE_MODE");
+  s.validate_ignore = text("HOLDFAST_VALIDATE_IGNORE");
+  s.validate_json = text("HOLDFAST_VALIDATE_JSON");
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);
     if (name != "cpu" && name != "gpu") reject("HOLDFAST_DEFAULT_DEVICE", device, "cpu or gpu");

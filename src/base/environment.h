@@ -34,6 +34,8 @@ struct Settings {
   bool catch_faults = true;
   std::string dump_kernels;  // directory; empty: none
   std::string jit_library;   // path; empty: looked for
+  // Parsed by the validator.
+  std::string validate, validate_mode, validate_ignore, validate_json;
 };
 
 // Reads the environment at the first call. Throws std::invalid_argument that names the variable,

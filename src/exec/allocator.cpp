@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "devices/device.h"
 #include "exec/layers/layer.h"
+#include "exec/layers/validation/validator.h"
 #include "exec/queue.h"
 
 namespace holdfast::exec {
@@ -58,6 +59,7 @@ Allocator::Allocator() {
   size_t memory = machine::memory_bytes();
   memory_limit_.store(memory - memory / 5);
   cache_limit_.store(memory - memory / 5);
+  validation::start_from_environment();  // before the first buffer
 }
 
 void Allocator::register_bin(Bin* bin) {

@@ -1,6 +1,7 @@
 #include "graph/eval_errors.h"
 
 #include <holdfast/errors.h>
+#include <holdfast/validation.h>
 
 #include <new>
 #include <set>
@@ -20,6 +21,8 @@ void rethrow_with_op(const char* op) {
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(std::string("[") + op + "] the host has no memory left to encode the op");
   } catch (const OutOfMemory&) {
+    throw;
+  } catch (const validation::ValidationError&) {
     throw;
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(named(error));

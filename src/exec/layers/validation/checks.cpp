@@ -1,0 +1,148 @@
+#include "exec/layers/validation/checks.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace holdfast::validation {
+namespace {
+
+constexpr CheckRow check_rows[] = {
+    {Check::lifetime, "lifetime", "what a command refers to lives until it has run", true},
+    {Check::hazards, "hazards",
+     "commands, queues and the host that use the same bytes are ordered, if one of them writes",
+     true},
+    {Check::bindings, "bindings", "what is bound to a command fits it", true},
+    {Check::cache, "cache", "a kernel that is dispatched is the one that was asked for", true},
+    {Check::resources, "resources", "Metal's limits, and what is left over at the end", true},
+    {Check::kernels, "kernels", "what instrumented kernels find while they run", true},
+    {Check::ownership, "ownership",
+     "what works here only because binding is retaining; to be asked for by name", false},
+};
+
+constexpr Severity error = Severity::error, warning = Severity::warning;
+
+constexpr KindRow kind_rows[] = {
+    {Check::lifetime, "lifetime.buffer-released", error,
+     "a buffer ended while a command that is bound to it had not run",
+     "keep the array, or bind it through the encoder, which keeps it until the command has run"},
+    {Check::lifetime, "lifetime.temporary-not-bound", error,
+     "a buffer ended while a command that holds its address, but is not bound to it, had not run",
+     "bind the array to the command (Encoder::input or Encoder::output): then it lives long "
+     "enough, "
+     "and its commands are ordered"},
+    {Check::lifetime, "lifetime.pipeline-released", error,
+     "a pipeline ended while a command that dispatches it had not run",
+     "let the command list own the pipeline (Encoder::dispatch does), or keep the Kernel"},
+    {Check::hazards, "hazards.read-after-write", error,
+     "a command reads bytes that another one writes, and nothing makes it wait",
+     "make the array that is written an input of the op that reads, or wait for its event"},
+    {Check::hazards, "hazards.write-after-read", error,
+     "a command writes bytes that another one reads, and nothing makes it wait",
+     "make an output of the op that reads an input of the op that writes, or wait for its event"},
+    {Check::hazards, "hazards.write-after-write", error,
+     "two commands write the same bytes, and nothing orders them",
+     "make the array that is written first an input of the second op, or wait for its event"},
+    {Check::hazards, "hazards.host-read", error,
+     "the host asked for the address of elements that a command may still be writing",
+     "evaluate the array (eval) or wait for it (array::wait) before data() is called"},
+    {Check::bindings, "bindings.out-of-range", error,
+     "a command is bound to bytes that its buffer does not have",
+     "give the buffer the size that the command uses, or bind fewer bytes"},
+    {Check::bindings, "bindings.too-small", error,
+     "what is bound to an argument of a kernel is smaller than one element of it",
+     "bind a value of the argument's type"},
+    {Check::bindings, "bindings.misaligned", error,
+     "an array that is bound to a kernel does not start at a multiple of its item size",
+     "start the array at a multiple of its item size"},
+    {Check::bindings, "bindings.input-written", error,
+     "a kernel writes an argument that was bound as an input",
+     "bind it as an output; the values of arrays never change"},
+    {Check::bindings, "bindings.same-memory", error,
+     "two arguments of one dispatch share memory, and the kernel writes one of them",
+     "give the output memory of its own"},
+    {Check::bindings, "bindings.left-over", error,
+     "a dispatch uses memory that was not bound to it, but to an earlier one",
+     "bind every argument for each dispatch"},
+    {Check::cache, "cache.other-source", error,
+     "a pipeline was made from another source than the one asked for",
+     "key pipelines by their whole source, not by name"},
+    {Check::cache, "cache.other-signature", error,
+     "a pipeline was made for other arguments than those asked for",
+     "make dtypes and template values part of the key"},
+    {Check::resources, "resources.buffer-slots", error,
+     "a dispatch binds more slots than Metal has (31)",
+     "put small values into one struct, or arrays into one buffer"},
+    {Check::resources, "resources.threadgroup-memory", error,
+     "a dispatch wants more threadgroup memory than Metal has (32 KiB)",
+     "use smaller threadgroups, or work through the data in tiles"},
+    {Check::resources, "resources.live-buffers", warning,
+     "more buffers live at once than Metal allows",
+     "put many small arrays into few large ones, and let go of arrays that are not needed"},
+    {Check::kernels, "kernels.finding", error, "an instrumented kernel did something wrong",
+     "look at the source line"},
+    {Check::ownership, "ownership.only-binding", warning,
+     "a temporary of an op is kept alive by nothing but its binding",
+     "on an encoder that does not retain, register it (add_temporary)"},
+};
+
+std::string names_of(auto rows, auto name) {
+  std::string names;
+  for (const auto& row : rows) names += (names.empty() ? "" : ", ") + std::string(name(row));
+  return names;
+}
+
+template <class Use>
+void for_each_name(const std::string& text, Use use) {
+  for (size_t at = 0; at <= text.size();) {
+    size_t comma = std::min(text.find(',', at), text.size());
+    use(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+}
+
+}  // namespace
+
+std::span<const CheckRow> checks() { return check_rows; }
+std::span<const KindRow> kinds() { return kind_rows; }
+
+const KindRow& kind(const char* id) {
+  for (const KindRow& row : kind_rows) {
+    if (std::strcmp(row.id, id) == 0) return row;
+  }
+  throw std::logic_error(std::string("[validation] there is no report ") + id);
+}
+
+CheckSet CheckSet::parse(const std::string& text, const std::string& what) {
+  CheckSet set;
+  for_each_name(text, [&](const std::string& name) {
+    bool is_known = name == "1";
+    for (const CheckRow& row : check_rows) {
+      if (name != row.name && !(name == "1" && row.is_default)) continue;
+      set.bits_ |= uint32_t{1} << static_cast<int>(row.check);
+      is_known = true;
+    }
+    if (is_known) return;
+    throw std::invalid_argument("[validation] " + what + " must be 1 or names of checks (" +
+                                names_of(checks(), [](auto& row) { return row.name; }) +
+                                ") with commas, got \"" + name + "\"");
+  });
+  return set;
+}
+
+std::vector<std::string> parse_identifiers(const std::string& text, const std::string& what) {
+  std::vector<std::string> identifiers;
+  if (text.empty()) return identifiers;
+  for_each_name(text, [&](const std::string& name) {
+    for (const KindRow& row : kind_rows) {
+      if (name != row.id) continue;
+      identifiers.push_back(name);
+      return;
+    }
+    throw std::invalid_argument("[validation] " + what + " must be identifiers of reports (" +
+                                names_of(kinds(), [](auto& row) { return row.id; }) +
+                                ") with commas, got \"" + name + "\"");
+  });
+  return identifiers;
+}
+
+}  // namespace holdfast::validation

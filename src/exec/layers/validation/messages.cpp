@@ -1,0 +1,246 @@
+#include "exec/layers/validation/messages.h"
+
+#include <algorithm>
+
+namespace holdfast::validation::messages {
+namespace {
+
+std::string number(auto value) { return std::to_string(value); }
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+std::string plural(uint64_t count, const char* what) {
+  return number(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// "dispatch of kernel "axpy" by Scale (label model/layer0)".
+std::string name_of(const Side& side) {
+  std::string text = side.kernel ? "the dispatch of kernel " + quoted(*side.kernel)
+                                 : "command " + quoted(side.detail);
+  text += std::string(" of op ") + side.op;
+  if (side.label) text += " (label " + *side.label + ")";
+  return text;
+}
+
+std::string name_of(const BufferRecord& buffer) {
+  std::string text = "buffer #" + number(buffer.identity) + " (" + plural(buffer.size, "byte") +
+                     ", made by " + buffer.op;
+  if (buffer.label) text += ", label " + *buffer.label;
+  return text + ")";
+}
+
+std::string name_of(const Argument& argument) {
+  return "argument " + quoted(argument.name) + " (slot " + number(argument.slot) + ")";
+}
+
+struct Builder {
+  Report report;
+  explicit Builder(const char* id) {
+    const KindRow& row = kind(id);
+    report.id = row.id;
+    report.severity = row.severity;
+    report.advice = row.advice;
+    add("id", row.id);
+    add("severity", row.severity == Severity::error ? "error" : "warning");
+  }
+  Builder& add(const std::string& key, std::string value) {
+    report.fields.emplace_back(key, std::move(value));
+    return *this;
+  }
+  Builder& add(const Side& side, const std::string& prefix = "") {
+    add(prefix + "op", side.op);
+    add(prefix + "command", side.detail);
+    if (side.label) add(prefix + "label", *side.label);
+    if (side.kernel) add(prefix + "kernel", *side.kernel);
+    add(prefix + "list", number(side.serial));
+    return add(prefix + "index", number(side.command));
+  }
+  Builder& add(const BufferRecord& buffer) {
+    add("buffer", number(buffer.identity));
+    add("buffer_bytes", number(buffer.size));
+    add("buffer_op", buffer.op);
+    if (buffer.label) add("buffer_label", *buffer.label);
+    return *this;
+  }
+  Builder& add(const Argument& argument, const std::string& prefix = "") {
+    add(prefix + "argument", argument.name);
+    return add(prefix + "slot", number(argument.slot));
+  }
+  Report say(std::string sentence) {
+    report.sentence = std::move(sentence);
+    return std::move(report);
+  }
+};
+
+std::string state_of(bool is_open) {
+  return is_open ? "in a list that is still open" : "in flight";
+}
+
+std::string range(uint64_t begin, uint64_t end) { return number(begin) + "-" + number(end); }
+
+}  // namespace
+
+Report buffer_released(const BufferRecord& buffer, const Side& user, bool is_bound, bool is_open) {
+  Builder builder(is_bound ? "lifetime.buffer-released" : "lifetime.temporary-not-bound");
+  builder.add(user).add(buffer).add("state", is_open ? "open" : "in-flight");
+  return builder.say(name_of(buffer) + " was released while " + name_of(user) +
+                     (is_bound ? ", which is bound to it, was "
+                               : ", which holds its address without being bound to it, was ") +
+                     state_of(is_open));
+}
+
+Report pipeline_released(const std::string& name, const Side& user, bool is_open) {
+  Builder builder("lifetime.pipeline-released");
+  builder.add(user).add("pipeline", name).add("state", is_open ? "open" : "in-flight");
+  return builder.say("the pipeline of kernel " + quoted(name) + " was released while " +
+                     name_of(user) + " was " + state_of(is_open));
+}
+
+Report hazard(const char* id, const BufferRecord& buffer, const Access& earlier,
+              const Access& later) {
+  bool is_read = std::string_view(id) == "hazards.read-after-write";
+  bool was_read = std::string_view(id) == "hazards.write-after-read";
+  uint64_t begin = std::max(earlier.begin, later.begin) - buffer.address;
+  uint64_t end = std::min(earlier.end, later.end) - buffer.address;
+  std::string where = earlier.side.queue != later.side.queue     ? "queues"
+                      : earlier.side.serial != later.side.serial ? "lists"
+                                                                 : "list";
+  Builder builder(id);
+  builder.add(later.side).add(earlier.side, "other_").add(buffer);
+  builder.add("bytes", range(begin, end)).add("across", where);
+  return builder.say(name_of(later.side) + (is_read ? " reads" : " writes") + " bytes " +
+                     number(begin) + " to " + number(end) + " of " + name_of(buffer) + ", which " +
+                     name_of(earlier.side) + (was_read ? " reads" : " writes") +
+                     (where == "list" ? " in the same list" : " on another stream") +
+                     ", and nothing orders the two");
+}
+
+Report host_read(const BufferRecord& buffer, const Access& write, uintptr_t begin, uintptr_t end) {
+  begin = std::max(begin, write.begin) - buffer.address;
+  end = std::min(end, write.end) - buffer.address;
+  Builder builder("hazards.host-read");
+  builder.add("op", "host").add(write.side, "other_").add(buffer).add("bytes", range(begin, end));
+  return builder.say("the host asked for bytes " + number(begin) + " to " + number(end) + " of " +
+                     name_of(buffer) + ", and nobody has waited for " + name_of(write.side) +
+                     ", which writes them");
+}
+
+Report out_of_range(const BufferRecord& buffer, const Side& side, int64_t begin, int64_t end,
+                    bool writes) {
+  Builder builder("bindings.out-of-range");
+  builder.add(side).add(buffer).add("bytes", number(begin) + "-" + number(end));
+  builder.add("access", writes ? "write" : "read");
+  return builder.say(name_of(side) + (writes ? " writes" : " reads") + " bytes " + number(begin) +
+                     " to " + number(end) + " of " + name_of(buffer));
+}
+
+Report too_small(const Side& side, const Argument& argument, int64_t bound, uint32_t wanted) {
+  Builder builder("bindings.too-small");
+  builder.add(side).add(argument).add("bound_bytes", number(bound));
+  builder.add("element_bytes", number(wanted));
+  return builder.say(name_of(side) + " binds " + plural(static_cast<uint64_t>(bound), "byte") +
+                     " to " + name_of(argument) + ", of which one element has " + number(wanted));
+}
+
+Report misaligned(const Side& side, const Argument& argument, const BufferRecord& buffer,
+                  int64_t offset, uint32_t item_size) {
+  Builder builder("bindings.misaligned");
+  builder.add(side).add(argument).add(buffer).add("offset", number(offset));
+  builder.add("item_bytes", number(item_size));
+  return builder.say(name_of(side) + " binds " + name_of(argument) + " to byte " + number(offset) +
+                     " of " + name_of(buffer) + ", which is no address for items of " +
+                     plural(item_size, "byte"));
+}
+
+Report input_written(const Side& side, const Argument& argument, const BufferRecord& buffer) {
+  Builder builder("bindings.input-written");
+  builder.add(side).add(argument).add(buffer);
+  return builder.say(name_of(side) + " writes " + name_of(argument) + ", to which " +
+                     name_of(buffer) + " was bound as an input");
+}
+
+Report same_memory(const Side& side, const Argument& written, const Argument& other,
+                   const BufferRecord& buffer) {
+  Builder builder("bindings.same-memory");
+  builder.add(side).add(written).add(other, "other_").add(buffer);
+  return builder.say(name_of(side) + " writes " + name_of(written) + ", which shares memory of " +
+                     name_of(buffer) + " with " + name_of(other));
+}
+
+Report left_over(const Side& side, const Argument& argument, const BufferRecord* buffer,
+                 const Side* earlier) {
+  Builder builder("bindings.left-over");
+  builder.add(side).add(argument);
+  if (earlier) builder.add(*earlier, "other_");
+  if (buffer) builder.add(*buffer);
+  return builder.say(name_of(side) + " uses " +
+                     (buffer ? name_of(*buffer) : std::string("memory of no known buffer")) +
+                     " for " + name_of(argument) + " without being bound to it" +
+                     (earlier ? "; " + name_of(*earlier) + " was" : ""));
+}
+
+Report other_source(const std::string& name, const std::string& made_for, uint64_t line,
+                    const std::string& was, const std::string& wanted) {
+  Builder builder("cache.other-source");
+  builder.add("kernel", name).add("other_kernel", made_for).add("line", number(line));
+  builder.add("source", wanted).add("other_source", was);
+  return builder.say("kernel " + quoted(name) + " got the pipeline of kernel " + quoted(made_for) +
+                     ", whose source differs in line " + number(line) + ": " + quoted(wanted) +
+                     " was asked for, it was made from " + quoted(was));
+}
+
+Report other_signature(const std::string& name, const std::string& made_for, const std::string& was,
+                       const std::string& wanted) {
+  Builder builder("cache.other-signature");
+  builder.add("kernel", name).add("other_kernel", made_for);
+  builder.add("signature", wanted).add("other_signature", was);
+  return builder.say("kernel " + quoted(name) + " got the pipeline of kernel " + quoted(made_for) +
+                     ", which has other arguments: " + quoted(wanted) +
+                     " was asked for, it was made for " + quoted(was));
+}
+
+Report buffer_slots(const Side& side, uint32_t slots, uint32_t limit) {
+  Builder builder("resources.buffer-slots");
+  builder.add(side).add("slots", number(slots)).add("limit", number(limit));
+  return builder.say(name_of(side) + " binds " + plural(slots, "slot") + ", Metal has " +
+                     number(limit));
+}
+
+Report threadgroup_memory(const Side& side, uint64_t bytes, uint64_t limit) {
+  Builder builder("resources.threadgroup-memory");
+  builder.add(side).add("bytes", number(bytes)).add("limit", number(limit));
+  return builder.say(name_of(side) + " wants " + plural(bytes, "byte") +
+                     " of threadgroup memory, Metal has " + number(limit));
+}
+
+Report live_buffers(const BufferRecord& newest, size_t count, size_t limit) {
+  Builder builder("resources.live-buffers");
+  builder.add(newest).add("live", number(count)).add("limit", number(limit));
+  return builder.say("with " + name_of(newest) + " there are " + plural(count, "buffer") +
+                     ", Metal allows " + number(limit));
+}
+
+Report kernel_finding(const Side& side, const std::string& argument,
+                      const exec::KernelFinding& finding) {
+  auto place = [](const uint32_t(&thread)[3]) {
+    return number(thread[0]) + "," + number(thread[1]) + "," + number(thread[2]);
+  };
+  Builder builder("kernels.finding");
+  builder.add(side).add("kind", finding.kind).add("argument", argument);
+  builder.add("byte", number(finding.byte)).add("thread", place(finding.thread));
+  if (finding.has_other_thread) builder.add("other_thread", place(finding.other_thread));
+  builder.add("line", number(finding.line)).add("column", number(finding.column));
+  return builder.say(
+      name_of(side) + ": " + finding.kind + " at byte " + number(finding.byte) + " of " +
+      quoted(argument) + " by thread " + place(finding.thread) +
+      (finding.has_other_thread ? " and thread " + place(finding.other_thread) : "") + ", line " +
+      number(finding.line) + ":" + number(finding.column));
+}
+
+Report only_binding(const BufferRecord& buffer, const Side& side) {
+  Builder builder("ownership.only-binding");
+  builder.add(side).add(buffer);
+  return builder.say(name_of(buffer) + ", a temporary of the op, is kept alive by nothing but " +
+                     name_of(side));
+}
+
+}  // namespace holdfast::validation::messages

@@ -1,0 +1,100 @@
+// Validator: the layer that runs the checks. This header is the frame; each check is a file of its
+// own, which says what it finds and why it reports nothing else.
+//
+// One mutex, taken inside every other lock of the runtime; while it is held nothing is called that
+// takes another one. Reports are delivered after it was released.
+#pragma once
+
+#include <unordered_set>
+
+#include "base/sync.h"
+#include "devices/kernel_finding.h"
+#include "exec/layers/layer.h"
+#include "exec/layers/validation/records.h"
+#include "exec/layers/validation/reporter.h"
+
+namespace holdfast::validation {
+
+using exec::Buffer;
+using exec::Command;
+using exec::CommandList;
+using exec::KernelRequest;
+using exec::Pipeline;
+
+class Validator final : public exec::Layer {
+ public:
+  // The names are those of the settings, for messages.
+  Validator(const Options& options, const std::string& checks_name, const std::string& ignore_name);
+
+  const Reporter& reporter() const { return reporter_; }
+
+  void on_create(const Buffer& buffer) override;
+  void on_retire(const Buffer& buffer) override;
+  void on_retire_pipeline(uint64_t identity) override;
+  void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) override;
+  void on_begin() override;
+  void on_address(const Buffer& buffer) override;
+  void on_command(const CommandList& list) override;
+  void on_encode(const CommandList& list) override;
+  void on_commit(CommandList& list) override;
+  void on_observe(const DeviceQueue& queue, uint64_t serial) override;
+  void on_take_over(const Buffer& buffer) override;
+  void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) override;
+  // Something that an instrumented kernel found while it ran.
+  void on_kernel_finding(const CommandList& list, const Command& command,
+                         const exec::KernelFinding& finding);
+
+  // Metal's; a test sets a smaller one.
+  static std::atomic<size_t> live_buffer_limit;
+
+ private:
+  using Reports = std::vector<Report>;
+  // A command with what the checks ask about it.
+  struct Seen {
+    const CommandList& list;
+    const Command& command;
+    Side side;
+    std::span<const exec::Binding> bindings;
+    bool covers(uintptr_t address) const;
+  };
+
+  // records.cpp. All with the mutex held.
+  Side side_of(const CommandList& list, const Command& command);
+  QueueRecord& queue_of(const CommandList& list);
+  BufferRecord* find(uint64_t identity);
+  // The newest living buffer that has this address.
+  BufferRecord* find_at(uintptr_t address);
+  Region& region_for(uintptr_t begin, uintptr_t end, bool is_adopted);
+  void forget_commands(const DeviceQueue* queue, uint64_t serial, uint32_t from);
+  void set_clock(QueueRecord& queue, const CommandList& list);
+  bool is_ordered_before(const Side& earlier, const Seen& later);
+
+  // The checks. All with the mutex held.
+  void note_uses(const Seen& seen, Reports& reports);
+  void check_hazards(const Seen& seen, Reports& reports);
+  void check_bindings(const Seen& seen, Reports& reports);
+  void check_dispatch(const Seen& seen, Reports& reports);
+  void check_limits(const Seen& seen, Reports& reports);
+  void check_ownership(const CommandList& list, const QueueRecord& queue, Reports& reports);
+
+  // Without the mutex. `queue` will throw what cannot be thrown here.
+  void deliver(Reports& reports, bool may_throw, const DeviceQueue* queue = nullptr);
+
+  const CheckSet checks_;
+  Reporter reporter_;
+
+  sync::Mutex mutex_;
+  // Guarded by mutex_.
+  std::unordered_map<uint64_t, BufferRecord> buffers_;
+  Regions regions_;
+  std::unordered_map<const DeviceQueue*, QueueRecord> queues_;
+  std::unordered_map<uint64_t, PipelineRecord> pipelines_;
+  std::unordered_set<std::string> names_;
+  uint64_t made_buffers_ = 0;
+};
+
+// Starts validation when HOLDFAST_VALIDATE is set; for the start of the runtime. Throws
+// std::invalid_argument that names the variable.
+void start_from_environment();
+
+}  // namespace holdfast::validation

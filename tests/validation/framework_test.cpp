@@ -1,0 +1,263 @@
+// The frame of validation: settings, modes, filters, counting, JSON, scopes.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "exec/layers/validation/checks.h"
+#include "kernel_library/temporary_folder.h"
+#include "support/child.h"
+#include "validation/cases.h"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+using validation::Mode;
+using validation::Report;
+using validation::Scope;
+
+namespace {
+
+// Binds beyond the end of a buffer: `times` ops of one name.
+void plant(Stream s, int times = 1, const char* name = "Raw") {
+  RawBuffer raw(64);
+  for (int i = 0; i < times; ++i) {
+    eval(lone_op(name, s, [&](Encoder& encoder, array& out) {
+      encoder.raw_input(raw.buffer, 0, 65);
+      encoder.output(out);
+      hold(encoder, "touch", raw.buffer.raw_ptr());
+    }));
+  }
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// What a child wrote to both of its outputs when it ran `plant` under these variables.
+ChildResult child(std::vector<std::string> variables) {
+  return run_child("child: plants a bug", variables);
+}
+
+}  // namespace
+
+TEST_CASE("validation: the same finding is reported once, and counted") {
+  OwnStream s;
+  Scope scope;
+  plant(s, 5);
+  plant(s, 1, "Other");
+  std::vector<Report> reports = scope.reports();
+  REQUIRE(reports.size() == 2);
+  CHECK(reports[0].count == 5);
+  CHECK(reports[1].count == 1);
+  CHECK(reports[1].field("op") == "Other");
+}
+
+TEST_CASE("validation: a report has a sentence, advice and a block of fields") {
+  OwnStream s;
+  Scope scope;
+  {
+    label::Scope label("model/layer 1");
+    plant(s);
+  }
+  REQUIRE(scope.reports().size() == 1);
+  Report report = scope.reports()[0];
+  CHECK(report.id == "bindings.out-of-range");
+  CHECK(report.severity == validation::Severity::error);
+  CHECK(
+      report.sentence.find("command \"touch\" of op Raw (label model/layer 1) reads bytes 0 to 65 "
+                           "of buffer #") == 0);
+  std::string text = report.text();
+  CHECK(text.starts_with("[validation] error: command"));
+  CHECK(text.find("\n  what to do: ") != std::string::npos);
+  CHECK(text.find("\n  id=bindings.out-of-range severity=error op=Raw command=touch "
+                  "label=\"model/layer 1\" list=") != std::string::npos);
+  nlohmann::json json = nlohmann::json::parse(report.json());
+  CHECK(json["id"] == "bindings.out-of-range");
+  CHECK(json["label"] == "model/layer 1");
+  CHECK(json["buffer_bytes"] == "64");
+  CHECK(json["sentence"] == report.sentence);
+}
+
+TEST_CASE("validation: only the named checks run, and ignored reports are not kept") {
+  OwnStream s;
+  {
+    Scope scope({.checks = "lifetime,hazards"});
+    plant(s);
+    CHECK(scope.reports().empty());
+  }
+  {
+    Scope scope({.checks = "1", .ignore = "bindings.out-of-range,cache.other-source"});
+    plant(s);
+    CHECK(scope.reports().empty());
+  }
+  Scope scope({.checks = "bindings", .ignore = "bindings.too-small"});
+  plant(s);
+  CHECK(scope.reports().size() == 1);
+}
+
+TEST_CASE("validation: unknown names are refused, by name") {
+  auto message = [](validation::Options options) -> std::string {
+    try {
+      Scope scope(options);
+      return "";
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+  };
+  CHECK(message({.checks = "lifetimes"})
+            .starts_with("[validation] Options::checks must be 1 or "
+                         "names of checks (lifetime, hazards, "));
+  CHECK(message({.checks = "lifetimes"}).ends_with("got \"lifetimes\""));
+  CHECK(message({.checks = "lifetime,"}).ends_with("got \"\""));
+  CHECK(message({.checks = ""}).ends_with("got \"\""));
+  CHECK(message({.ignore = "lifetime"}).ends_with("got \"lifetime\""));
+  CHECK(message({.ignore = "lifetime.buffer-released"}) == "");
+  CHECK_THROWS_WITH(Scope({.json = "/nonexistent/file"}),
+                    "[validation] cannot write \"/nonexistent/file\"");
+  CHECK(message({}) == "");  // none of them left a scope behind
+}
+
+TEST_CASE("validation: one scope at a time") {
+  OwnStream s;
+  {
+    Scope scope;
+    CHECK_THROWS_AS(Scope(), std::logic_error);
+    plant(s);
+    CHECK(scope.reports().size() == 1);
+  }
+  Scope scope;
+  CHECK(scope.reports().empty());
+}
+
+TEST_CASE("validation: in mode throw the op that is wrong throws, each time, and others go on") {
+  OwnStream s;
+  Scope scope({.mode = Mode::throw_error});
+  for (int i = 0; i < 2; ++i) {
+    try {
+      plant(s);
+      CHECK(false);
+    } catch (const validation::ValidationError& error) {
+      CHECK(error.report().id == "bindings.out-of-range");
+      CHECK(std::string(error.what()).find("of op Raw reads bytes") != std::string::npos);
+    }
+  }
+  CHECK(values(affine(counting(3), 2, 1, s)) == std::vector<int32_t>{1, 3, 5});
+  synchronize(s);
+}
+
+TEST_CASE("validation: in mode throw the host's read throws") {
+  OwnStream s;
+  Scope scope({.mode = Mode::throw_error});
+  array y = affine(counting(3), 2, 1, s);
+  async_eval(y);
+  CHECK_THROWS_AS((void)y.data<int32_t>(), validation::ValidationError);
+  y.wait();
+  CHECK(y.data<int32_t>()[2] == 5);
+}
+
+TEST_CASE("validation: in mode throw what nobody does is thrown by synchronize") {
+  OwnStream s;
+  Scope scope({.checks = "lifetime", .mode = Mode::throw_error});
+  Gate gate(s);
+  std::optional<array> x = counting(16);
+  array y = make_op("Forgetful", s, {*x}, {16},
+                    [](Encoder& encoder, const auto& in, std::vector<array>& out) {
+                      encoder.allocate(out[0]);
+                      encoder.output(out[0]);
+                      hold(encoder, "reads x", in[0].template data<int32_t>());
+                    });
+  async_eval(y);
+  x.reset();
+  gate.open();
+  std::string message;
+  try {
+    synchronize(s);
+  } catch (const ExecutionError& error) {
+    message = error.what();
+  }
+  CHECK(message.find("id=lifetime.temporary-not-bound") != std::string::npos);
+  synchronize(s);
+}
+
+TEST_CASE("validation: what is older than the scope is not known, and never reported") {
+  OwnStream s;
+  WithoutRetaining ablation(s);
+  Gate gate(s);
+  std::optional<array> x = counting(48);
+  std::optional<array> y = affine(*x, 3, 1, s);
+  async_eval(*y);
+  Scope scope;
+  x.reset();                      // an old buffer in an old list
+  (void)y->data<int32_t>();       // an old write
+  array z = affine(*y, 1, 1, s);  // an old buffer in a new list
+  async_eval(z);
+  y.reset();
+  CHECK(scope.reports().empty());
+  give_up_work(s, gate);
+}
+
+TEST_CASE("child: plants a bug") {
+  if (!is_child("child: plants a bug")) return;
+  OwnStream s;
+  try {
+    plant(s, 3);
+  } catch (const std::exception& error) {
+    report(error.what());
+  }
+}
+
+TEST_CASE("HOLDFAST_VALIDATE: reports on stderr, and a summary at exit") {
+  ChildResult result = child({"HOLDFAST_VALIDATE=1"});
+  CHECK(result.exit_code == 0);
+  size_t first = result.output.find("[validation] error: command \"touch\" of op Raw");
+  REQUIRE(first != std::string::npos);
+  CHECK(result.output.find("[validation] error", first + 1) == std::string::npos);
+  CHECK(result.output.find("[validation] 1 reports, 3 times in all:\n  bindings.out-of-range: 1 (3 "
+                           "times)\n") != std::string::npos);
+  for (const char* off : {"HOLDFAST_VALIDATE=0", "HOLDFAST_VALIDATE=", "HOLDFAST_VALIDATE=lifetime",
+                          "HOLDFAST_VALIDATE_IGNORE=bindings.out-of-range"}) {
+    CAPTURE(off);
+    ChildResult quiet = child({off});
+    CHECK(quiet.exit_code == 0);
+    CHECK(quiet.output.find("[validation]") == std::string::npos);
+  }
+}
+
+TEST_CASE("HOLDFAST_VALIDATE: modes, filters and JSON lines") {
+  CHECK(child({"HOLDFAST_VALIDATE=bindings", "HOLDFAST_VALIDATE_MODE=abort"}).exit_code == -1);
+  CHECK(
+      reported(child({"HOLDFAST_VALIDATE=1", "HOLDFAST_VALIDATE_MODE=throw"})).find("what to do") !=
+      std::string::npos);
+  ChildResult ignored =
+      child({"HOLDFAST_VALIDATE=1", "HOLDFAST_VALIDATE_IGNORE=bindings.out-of-range"});
+  CHECK(ignored.output.find("[validation]") == std::string::npos);
+
+  TemporaryFolder folder;
+  std::string path = folder.path() + "/reports.jsonl";
+  CHECK(child({"HOLDFAST_VALIDATE=1", "HOLDFAST_VALIDATE_JSON=" + path}).exit_code == 0);
+  std::string lines = contents(path);
+  REQUIRE(!lines.empty());
+  CHECK(lines.find('\n') == lines.size() - 1);
+  CHECK(nlohmann::json::parse(lines)["op"] == "Raw");
+}
+
+TEST_CASE("HOLDFAST_VALIDATE: wrong values are errors that name the variable") {
+  auto says = [](std::vector<std::string> variables, const std::string& text) {
+    ChildResult result = child(variables);
+    CHECK_MESSAGE(result.output.find(text) != std::string::npos, result.output);
+    CHECK(result.exit_code != 0);
+  };
+  says({"HOLDFAST_VALIDATE=lifetime,hazard"}, "[validation] HOLDFAST_VALIDATE must be 1 or names");
+  says({"HOLDFAST_VALIDATE=lifetime,hazard"}, "got \"hazard\"");
+  says({"HOLDFAST_VALIDATE=1", "HOLDFAST_VALIDATE_MODE=shout"},
+       "[validation] HOLDFAST_VALIDATE_MODE must be report, throw or abort, got \"shout\"");
+  says({"HOLDFAST_VALIDATE=1", "HOLDFAST_VALIDATE_IGNORE=hazards"},
+       "[validation] HOLDFAST_VALIDATE_IGNORE must be identifiers of reports");
+  says({"HOLDFAST_VALIDATE=1", "HOLDFAST_VALIDATE_JSON=/nonexistent/file"},
+       "[validation] cannot write \"/nonexistent/file\"");
+}
