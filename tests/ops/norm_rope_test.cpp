@@ -79,6 +79,39 @@ TEST_CASE("rms_norm and layer_norm over random shapes and layouts") {
   }
 }
 
+TEST_CASE("layer_norm of rows far from zero keeps its digits") {
+  // The squares of these rows lose all digits of the variance, or overflow.
+  for (float mean : {50.0f, -3000.0f, 2e19f}) {
+    CAPTURE(mean);
+    array x = (random::normal({5, 700}, random::key(3)) * 0.01f + 1.0f) * mean;
+    check_close(fast::layer_norm(x, std::nullopt, std::nullopt, 0.0f), {5, 700},
+                normalised(x, std::nullopt, std::nullopt, true, 0), 2e-4);
+  }
+}
+
+TEST_CASE("a row is normalised to the same bits alone and among others") {
+  for (Dtype dtype : {float32, float16, bfloat16, float64}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    for (int length : {1, 31, 128, 300, 1111}) {
+      CAPTURE(length);
+      array x = random::normal({7, length}, float32, random::key(4));
+      x = astype(x + reshape(arange(0.0, 21.0, 3.0, float32), {7, 1}), dtype);
+      array weight = astype(random::normal({length}, random::key(5)), dtype);
+      array all = fast::layer_norm(x, weight, weight, 1e-5f);
+      array all_rms = fast::rms_norm(x, weight, 1e-5f);
+      for (int row = 0; row < 7; ++row) {
+        CAPTURE(row);
+        array one = slice(x, {row, 0}, {row + 1, length});
+        auto same = [&](const array& a, const array& b) {
+          return array_equal(slice(a, {row, 0}, {row + 1, length}), b).item<bool>();
+        };
+        CHECK(same(all, fast::layer_norm(one, weight, weight, 1e-5f)));
+        CHECK(same(all_rms, fast::rms_norm(one, weight, 1e-5f)));
+      }
+    }
+  }
+}
+
 TEST_CASE("a norm may take over its input's memory, and rows beyond the cache are right") {
   RandomArrays random(12);
   array x = random.dense({64, 40}, float32);

@@ -38,11 +38,15 @@ void NormPlan::run(int64_t task, const void* input, const void* weight, const vo
   int64_t row_bytes = length_ * item_;
   // Rows start at multiples of 64 bytes if the first one does.
   bool stream = stream_ && reinterpret_cast<uintptr_t>(output) % 64 == 0;
+  const int64_t row_stride = rows_.strides.empty() ? 0 : rows_.strides.back();
   Odometer in(rows_, begin);
-  for (int64_t row = begin; row < end; ++row, in.advance(1)) {
+  for (int64_t row = begin; row < end;) {
+    int64_t count = std::min(in.run(), end - row);
     const char* from = static_cast<const char*>(input) + in.offset() * item_;
     char* to = static_cast<char*>(output) + row * row_bytes;
-    kernel(dtype_, {from, weight, bias, to, length_, epsilon_, stream});
+    kernel(dtype_, {from, row_stride, weight, bias, to, count, length_, epsilon_, stream});
+    row += count;
+    in.advance(count);
   }
   if (stream) end_stream();
 }
