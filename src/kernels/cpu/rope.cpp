@@ -14,9 +14,12 @@ namespace holdfast::cpu {
 namespace {
 
 constexpr int64_t task_elements = int64_t{64} << 10;
-constexpr int64_t most_heads = 256;
-// Rows of this many positions lie together in memory and are worth fetching.
-constexpr int64_t usual_positions = 16;
+// The angles of a position serve all heads of a task.
+constexpr int64_t fewest_heads = 32, most_heads = 256;
+// Rows of this many bytes that lie together keep the memory busy, and their angles in the cache.
+constexpr int64_t run_bytes = int64_t{64} << 10;
+// Tasks there should be before runs are made longer than this.
+constexpr int64_t usual_tasks = 64, shortest_run = 16;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -41,12 +44,12 @@ RopePlan::RopePlan(Dtype::Val dtype, const RopeShape& shape, int64_t pairs, bool
   int64_t elements = shape.batch * shape.heads * shape.positions * shape.features;
   if (elements == 0) return;
   stream_ = static_cast<size_t>(elements * item_) > stream_threshold();
-  // The angles of a position serve all heads: a task takes many heads before many positions.
+  int64_t run = std::clamp(run_bytes / (shape.features * item_), int64_t{1}, shape.positions);
   int64_t rows = std::max<int64_t>(1, task_elements / shape.features);
-  heads_per_task_ = std::min(shape.heads, most_heads);
-  positions_per_task_ =
-      std::min(std::max(usual_positions, rows / heads_per_task_), divide_up(shape.positions, 16));
+  heads_per_task_ = std::min(shape.heads, std::clamp(rows / run, fewest_heads, most_heads));
   head_tasks_ = divide_up(shape.heads, heads_per_task_);
+  int64_t share = divide_up(shape.batch * head_tasks_ * shape.positions, usual_tasks);
+  positions_per_task_ = std::min(run, std::max(share, shortest_run));
   position_tasks_ = divide_up(shape.positions, positions_per_task_);
   tasks_ = shape.batch * head_tasks_ * position_tasks_;
 }
@@ -77,11 +80,8 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
     rates = own_rates;
   }
   auto offset = static_cast<double>(offsets[batch * offset_stride]);
-  for (int64_t p = 0; p < positions; ++p) {
-    double position = (offset + static_cast<double>(first_position + p)) * scale_;
-    kernels.angles(position, rates, padded_pairs_, cosines + p * padded_pairs_,
-                   sines + p * padded_pairs_);
-  }
+  double position = (offset + static_cast<double>(first_position)) * scale_;
+  kernels.angles({position, scale_, rates, padded_pairs_, positions, cosines, sines});
   int64_t row_bytes = shape_.features * item_;
   for (int64_t h = 0; h < heads; ++h) {
     int64_t head = first_head + h;

@@ -23,10 +23,19 @@ struct RopeRows {
   bool stream;  // write past the cache where the alignment allows it; the caller fences
 };
 
+// The angles position * rates[i] of positions that are `step` apart. Computed in double: exactly
+// for the first position, from it by rotation for the others.
+struct RopeAngles {
+  double position, step;
+  const double* rates;
+  int64_t count;  // a multiple of 8: the caller pads
+  int64_t positions;
+  float* cosines;  // `count` a position
+  float* sines;
+};
+
 struct RopeKernels {
-  // cosines[i] = cos(position * rates[i]), and the sines; computed in double. `count` is a multiple
-  // of 8: the caller pads.
-  void (*angles)(double position, const double* rates, int64_t count, float* cosines, float* sines);
+  void (*angles)(const RopeAngles& angles);
   // Pairs (i, i + pairs), or neighbours (2 i, 2 i + 1) when `traditional`. float16, bfloat16 and
   // float32; half types compute in float32.
   void (*rotate)(Dtype::Val dtype, bool traditional, const RopeRows& rows);

@@ -9,14 +9,30 @@ namespace {
 
 constexpr int64_t piece = 512;  // pairs converted at once
 
-void angles(double position, const double* rates, int64_t count, float* cosines, float* sines) {
-  constexpr int64_t width = double_count;
-  for (int64_t i = 0; i < count; i += width) {
-    DoubleVector angle = load(rates + i) * position;
-    DoubleVector c = library_cos(angle), s = library_sin(angle);
-    for (int64_t l = 0; l < width; ++l) {
-      cosines[i + l] = static_cast<float>(c[l]);
-      sines[i + l] = static_cast<float>(s[l]);
+inline void store_floats(float* to, DoubleVector values) {
+#if defined(__AVX512F__)
+  _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, (__m512d)values));
+#elif defined(__AVX2__)
+  _mm_storeu_ps(to, _mm256_cvtpd_ps((__m256d)values));
+#else
+  for (int l = 0; l < double_count; ++l) to[l] = static_cast<float>(values[l]);
+#endif
+}
+
+void angles(const simd::RopeAngles& given) {
+  for (int64_t i = 0; i < given.count; i += double_count) {
+    DoubleVector rate = load(given.rates + i);
+    DoubleVector c = library_cos(rate * given.position), s = library_sin(rate * given.position);
+    store_floats(given.cosines + i, c);
+    store_floats(given.sines + i, s);
+    if (given.positions == 1) continue;
+    DoubleVector by = library_cos(rate * given.step), plus = library_sin(rate * given.step);
+    for (int64_t p = 1; p < given.positions; ++p) {
+      DoubleVector turned = multiply_add(c, by, -(s * plus));
+      s = multiply_add(s, by, c * plus);
+      c = turned;
+      store_floats(given.cosines + p * given.count + i, c);
+      store_floats(given.sines + p * given.count + i, s);
     }
   }
 }
@@ -47,11 +63,11 @@ struct Turned {
   Lanes<float> low, high;
 };
 inline Turned turn(Lanes<float> a, Lanes<float> b, Lanes<float> c, Lanes<float> s) {
-  return {a * c - b * s, a * s + b * c};
+  return {multiply_add(a, c, -(b * s)), multiply_add(a, s, b * c)};
 }
 
 template <bool stream, typename T>
-void rotate_halves(const Row<T>& row) {
+HOLDFAST_INLINE void rotate_halves(const Row<T>& row) {
   constexpr int width = lane_count<float>;
   const T *low = row.x, *high = row.x + row.pairs;
   int64_t i = 0;
@@ -123,7 +139,9 @@ void rotate_rows(bool traditional, const simd::RopeRows& rows) {
     } else {
       rotate_halves<false>(row);
     }
-    std::memcpy(row.to + done, row.x + done, static_cast<size_t>(rows.length - done) * sizeof(T));
+    if (done < rows.length) {
+      std::memcpy(row.to + done, row.x + done, static_cast<size_t>(rows.length - done) * sizeof(T));
+    }
     if (staged) stream_block(to, stage, row_bytes);
   }
 }
