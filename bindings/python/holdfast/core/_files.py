@@ -1,0 +1,116 @@
+"""Saving and loading: npy, npz, safetensors, gguf; by name or through file objects."""
+
+import os
+
+from holdfast._native import core as _core
+
+__all__ = ["save", "savez", "savez_compressed", "save_safetensors", "save_gguf", "load"]
+
+
+def _is_file(file):
+    return hasattr(file, "read") or hasattr(file, "write")
+
+
+def _path(file, ending=""):
+    path = os.fspath(file)
+    if not isinstance(path, str):
+        raise TypeError(f"expected a file or its name, got {type(file).__name__}")
+    return path if path.endswith(ending) else path + ending
+
+
+def save(file, arr):
+    """Saves an array as npy.
+
+    Example:
+
+        >>> mx.save(__import__("io").BytesIO(), mx.ones(2))
+    """
+    if _is_file(file):
+        file.write(_core._save_npy(None, arr))
+    else:
+        _core._save_npy(_path(file, ".npy"), arr)
+
+
+def _save_archive(file, args, kwargs, compressed):
+    import zipfile  # a quarter of the time that importing the package would take
+
+    arrays = {f"arr_{i}": value for i, value in enumerate(args)}
+    for name in arrays:
+        if name in kwargs:
+            raise ValueError(f"[savez] the name {name} is taken by an argument without a name")
+    arrays.update(kwargs)
+    for name, value in arrays.items():
+        if not isinstance(value, _core.array):
+            raise ValueError(f"[savez] {name} must be an array, got {type(value).__name__}")
+    _core.eval(arrays)
+    with zipfile.ZipFile(file if _is_file(file) else _path(file, ".npz"), "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
+        for name, value in arrays.items():
+            with archive.open(name + ".npy", "w", force_zip64=True) as entry:
+                entry.write(_core._save_npy(None, value))
+
+
+def savez(file, *args, **kwargs):
+    """Saves several arrays as npz: by their keyword, or as arr_0, arr_1, …
+
+    Example:
+
+        >>> mx.savez(__import__("io").BytesIO(), mx.ones(2), x=mx.zeros(3))
+    """
+    _save_archive(file, args, kwargs, False)
+
+
+def savez_compressed(file, *args, **kwargs):
+    """Saves several arrays as npz, compressed.
+
+    Example:
+
+        >>> mx.savez_compressed(__import__("io").BytesIO(), mx.ones(2), x=mx.zeros(3))
+    """
+    _save_archive(file, args, kwargs, True)
+
+
+def save_safetensors(file, arrays, metadata=None):
+    """Saves a dict of arrays as safetensors, with texts beside them.
+
+    Example:
+
+        >>> mx.save_safetensors(__import__("io").BytesIO(), {"x": mx.ones(2)}, {"made": "today"})
+    """
+    if _is_file(file):
+        file.write(_core._save_safetensors(None, arrays, metadata))
+    else:
+        _core._save_safetensors(_path(file, ".safetensors"), arrays, metadata)
+
+
+def save_gguf(file, arrays, metadata=None):
+    """Saves a dict of arrays as gguf, with arrays, texts and lists of texts beside them."""
+    _core._save_gguf(_path(file, ".gguf"), arrays, {} if metadata is None else metadata)
+
+
+def load(file, /, format=None, return_metadata=False, *, stream=None):
+    """Loads an npy file as an array; npz, safetensors and gguf as a dict of arrays.
+
+    The format is the ending of the name unless it is given. With `return_metadata`, what safetensors and gguf hold
+    beside arrays comes too. Elements are read when an array is evaluated.
+    """
+    if _is_file(file):
+        if format is None:
+            format = os.path.splitext(getattr(file, "name", ""))[1][1:] or "npy"
+        source = file.read()
+    else:
+        source = _path(file)
+        if format is None:
+            format = os.path.splitext(source)[1][1:]
+    if return_metadata and format not in ("safetensors", "gguf"):
+        raise ValueError(f"[load] a file of format {format!r} has no metadata")
+    if format == "npy":
+        return _core._load_npy(source, stream)
+    if format == "npz":
+        return _core._load_npz(source, stream)
+    if format == "safetensors":
+        arrays, metadata = _core._load_safetensors(source, stream)
+    elif format == "gguf":
+        arrays, metadata = _core._load_gguf(source, stream)
+    else:
+        raise ValueError(f"[load] the format must be npy, npz, safetensors or gguf, got {format!r}")
+    return (arrays, metadata) if return_metadata else arrays

@@ -1,0 +1,311 @@
+"""The modules inside ``holdfast.core``: random, linalg, fft, fast, metal, cuda, distributed."""
+
+import sys
+import types
+
+from holdfast import _native
+from holdfast._native import core as _core
+
+random = _native.random
+linalg = _native.linalg
+fft = _native.fft
+fast = _native.fast
+
+
+class _RandomState:
+    """The key that random functions split when none is given, one a thread: a list of one array."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, place):
+        if place not in (0, -1):
+            raise IndexError("the state has one key")
+        return random._get_state()
+
+    def __setitem__(self, place, key):
+        self[place]
+        random._set_state(key)
+
+    def __iter__(self):
+        yield random._get_state()
+
+
+_RandomState.__module__ = random.__name__
+random._RandomState = _RandomState
+random.state = _RandomState()
+_core._set_random_state_type(_RandomState)
+
+
+def _module(name, doc, **members):
+    module = types.ModuleType("holdfast.core." + name, doc)
+    for key, value in members.items():
+        if isinstance(value, types.FunctionType):
+            value.__module__ = module.__name__
+            value.__name__ = value.__qualname__ = key
+        setattr(module, key, value)
+    return module
+
+
+def _start_capture(path):
+    """Records what runs into a file.
+
+    Example:
+
+        >>> mx.metal.stop_capture()
+    """
+    _core._start_capture(str(path))
+
+
+def _stop_capture():
+    """Ends the recording.
+
+    Example:
+
+        >>> mx.metal.stop_capture()
+    """
+    _core._stop_capture()
+
+
+def _metal_is_available():
+    """Do kernels in the Metal Shading Language run here?
+
+    Example:
+
+        >>> mx.metal.is_available()
+    """
+    return _core._metal_is_available()
+
+
+def _metal_device_info():
+    """What is known about the device that runs kernels, as a dict.
+
+    Example:
+
+        >>> sorted(mx.metal.device_info())
+    """
+    return _core._metal_device_info()
+
+
+metal = _module(
+    "metal",
+    "What programs written for Metal ask about it.",
+    is_available=_metal_is_available,
+    device_info=_metal_device_info,
+    start_capture=_start_capture,
+    stop_capture=_stop_capture,
+    clear_cache=_core.clear_cache,
+    get_active_memory=_core.get_active_memory,
+    get_cache_memory=_core.get_cache_memory,
+    get_peak_memory=_core.get_peak_memory,
+    reset_peak_memory=_core.reset_peak_memory,
+    set_cache_limit=_core.set_cache_limit,
+    set_memory_limit=_core.set_memory_limit,
+    set_wired_limit=_core.set_wired_limit,
+)
+
+
+def _cuda_is_available():
+    """Is there a CUDA device?
+
+    Example:
+
+        >>> mx.cuda.is_available()
+    """
+    return False
+
+
+cuda = _module("cuda", "CUDA devices.", is_available=_cuda_is_available)
+
+
+class Group:
+    """A group of processes: here always of this one alone."""
+
+    def rank(self):
+        """The place of this process in the group."""
+        return 0
+
+    def size(self):
+        """The number of processes."""
+        return 1
+
+    def split(self, color, key=-1):
+        """A part of the group: a group of one cannot be split, which is an error."""
+        _core._split_group(color, key)
+        return Group()
+
+
+Group.__module__ = "holdfast.core.distributed"
+
+
+def _init(strict=False, backend="any", *, all_gather_factory=None):
+    """The group of this process; with `strict`, an error, since no back-end is there.
+
+    Example:
+
+        >>> mx.distributed.init().size()
+    """
+    _core._init_group(strict, backend)
+    return Group()
+
+
+def _distributed_is_available(backend="any"):
+    """Is there a back-end for several processes?
+
+    Example:
+
+        >>> mx.distributed.is_available()
+    """
+    return _core._group_available(backend)
+
+
+def _alone(name, summary):
+    def function(x, *, group=None, stream=None):
+        return _core.positive(x, stream=stream)
+
+    function.__doc__ = f"{summary} Of a group of one: the array.\n\nExample:\n\n    >>> mx.distributed.{name}(mx.ones(2))\n"
+    return function
+
+
+def _send(x, dst, *, group=None, stream=None):
+    """Sends an array to another process: an error in a group of one."""
+    raise ValueError("[send] a group of one process has nobody to send to")
+
+
+def _recv(shape, dtype, src, *, group=None, stream=None):
+    """Receives an array from another process: an error in a group of one."""
+    raise ValueError("[recv] a group of one process has nobody to receive from")
+
+
+def _recv_like(x, src, *, group=None, stream=None):
+    """Receives an array like another one: an error in a group of one."""
+    raise ValueError("[recv_like] a group of one process has nobody to receive from")
+
+
+distributed = _module(
+    "distributed",
+    "Groups of processes.",
+    init=_init,
+    is_available=_distributed_is_available,
+    all_sum=_alone("all_sum", "The sum over all processes."),
+    all_max=_alone("all_max", "The maximum over all processes."),
+    all_min=_alone("all_min", "The minimum over all processes."),
+    all_gather=_alone("all_gather", "The arrays of all processes, joined."),
+    sum_scatter=_alone("sum_scatter", "The sum over all processes, of which each gets a part."),
+    send=_send,
+    recv=_recv,
+    recv_like=_recv_like,
+)
+distributed.Group = Group
+
+
+def _frames(x, n_fft, hop):
+    count = 1 + (x.shape[-1] - n_fft) // hop
+    places = _core.arange(n_fft) + hop * _core.arange(count)[:, None]
+    return _core.take(x, places, axis=-1)
+
+
+def _window(window, win_length, n_fft, dtype):
+    if window is None:
+        window = _core.hanning(win_length + 1)[:win_length]
+    if window.ndim != 1 or window.shape[0] != win_length:
+        raise ValueError(f"[stft] the window must have {win_length} elements, got the shape {window.shape}")
+    low = (n_fft - win_length) // 2
+    return _core.pad(window, (low, n_fft - win_length - low))
+
+
+def _stft(x, n_fft=2048, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
+          norm="backward", onesided=None, stream=None):
+    """The Fourier transforms of overlapping windows of a signal: (..., frequencies, frames).
+
+    Example:
+
+        >>> mx.fft.stft(mx.arange(32, dtype=mx.float32), n_fft=8).shape
+    """
+    win_length = n_fft if win_length is None else win_length
+    hop = win_length // 4 if hop_length is None else hop_length
+    onesided = x.dtype != _core.complex64 if onesided is None else onesided
+    if center:
+        x = _core.pad(x, [(0, 0)] * (x.ndim - 1) + [(n_fft // 2, n_fft // 2)], mode=pad_mode, stream=stream)
+    if x.shape[-1] < n_fft or hop < 1:
+        raise ValueError(f"[stft] a signal of {x.shape[-1]} samples has no window of {n_fft} with hop {hop}")
+    frames = _frames(x, n_fft, hop) * _window(window, win_length, n_fft, x.dtype)
+    transform = fft.rfft if onesided else fft.fft
+    return _core.swapaxes(transform(frames, axis=-1, norm=norm, stream=stream), -1, -2)
+
+
+def _istft(stft_matrix, n_fft=None, hop_length=None, win_length=None, window=None, center=True, norm="backward",
+           onesided=None, length=None, stream=None):
+    """The signal whose windows were transformed: the inverse of stft.
+
+    Example:
+
+        >>> mx.fft.istft(mx.fft.stft(mx.arange(32, dtype=mx.float32), n_fft=8), n_fft=8).shape
+    """
+    onesided = True if onesided is None else onesided
+    n_fft = (stft_matrix.shape[-2] - 1) * 2 if n_fft is None and onesided else n_fft or stft_matrix.shape[-2]
+    win_length = n_fft if win_length is None else win_length
+    hop = win_length // 4 if hop_length is None else hop_length
+    spectra = _core.swapaxes(stft_matrix, -1, -2)
+    transform = fft.irfft if onesided else fft.ifft
+    frames = transform(spectra, n_fft, axis=-1, norm=norm, stream=stream)
+    window = _window(window, win_length, n_fft, frames.dtype)
+    count = frames.shape[-2]
+    size = n_fft + hop * (count - 1)
+    places = (_core.arange(n_fft) + hop * _core.arange(count)[:, None]).reshape(-1)
+    flat = (frames * window).reshape(*frames.shape[:-2], -1)
+    zeros = _core.zeros((*frames.shape[:-2], size), flat.dtype)
+    signal = zeros.at[..., places].add(flat)
+    weight = _core.zeros(size).at[places].add(_core.tile(window * window, count))
+    signal = signal / _core.where(weight > 1e-10, weight, 1)
+    if center:
+        signal = signal[..., n_fft // 2 : size - n_fft // 2]
+    return signal if length is None else signal[..., :length]
+
+
+for _name, _function in (("stft", _stft), ("istft", _istft)):
+    _function.__name__ = _function.__qualname__ = _name
+    _function.__module__ = "holdfast.core.fft"
+    setattr(fft, _name, _function)
+
+
+def _gated_delta_update(q, k, v, gamma, beta, initial_state=None, mask=None, stream=None):
+    """The gated delta rule over time: each step the state decays by gamma, and moves by beta towards v at k.
+
+    Shapes: q and k (batch, time, key heads, key size), v (batch, time, heads, value size), gamma and beta (batch,
+    time, heads). Returns the outputs, in the shape of v, and the last state (batch, heads, value size, key size).
+
+    Example:
+
+        >>> mx.fast.gated_delta_update(mx.ones((1, 2, 1, 4)), mx.ones((1, 2, 1, 4)), mx.ones((1, 2, 1, 4)), mx.ones((1, 2, 1)), mx.ones((1, 2, 1)))
+    """
+    batch, time, heads, value_size = v.shape
+    repeats = heads // k.shape[2]
+    if repeats > 1:
+        q = _core.repeat(q, repeats, axis=2)
+        k = _core.repeat(k, repeats, axis=2)
+    state = initial_state
+    if state is None:
+        state = _core.zeros((batch, heads, value_size, k.shape[-1]), v.dtype)
+    outputs = []
+    for t in range(time):
+        key, query = k[:, t, :, None, :], q[:, t, :, None, :]
+        decay = gamma[:, t, :, None, None]
+        step = beta[:, t, :, None]
+        before = state
+        state = state * decay
+        change = (v[:, t] - (state * key).sum(-1)) * step
+        state = state + change[..., None] * key
+        output = (state * query).sum(-1)
+        if mask is not None:
+            state = _core.where(mask[:, t, None, None, None], state, before)
+        outputs.append(output)
+    return [_core.stack(outputs, axis=1), state]
+
+
+_gated_delta_update.__name__ = _gated_delta_update.__qualname__ = "gated_delta_update"
+_gated_delta_update.__module__ = "holdfast.core.fast"
+fast.gated_delta_update = _gated_delta_update
+
+for _module_object in (random, linalg, fft, fast, metal, cuda, distributed):
+    sys.modules[_module_object.__name__] = _module_object

@@ -1,0 +1,536 @@
+"""Transforms of functions over trees: nested lists, tuples and dicts with arrays as leaves."""
+
+import functools
+import itertools
+
+from holdfast._native import core as _core
+
+__all__ = [
+    "grad", "value_and_grad", "vjp", "jvp", "vmap", "compile", "checkpoint", "custom_function", "export_function",
+    "exporter", "import_function", "FunctionExporter",
+]
+
+_array = _core.array
+_flatten = _core._tree_flatten
+_unflatten = _core._tree_unflatten
+_arrays = _core._tree_arrays
+_MARK = _flatten(_core.zeros(()))[1]  # what stands for an array in a structure
+
+
+def _check_callable(name, fun):
+    if not callable(fun):
+        raise TypeError(f"[{name}] expected a function, got {type(fun).__name__}")
+
+
+def _check_only_arrays(name, tree):
+    if isinstance(tree, (list, tuple)):
+        for item in tree:
+            _check_only_arrays(name, item)
+    elif isinstance(tree, dict):
+        for item in tree.values():
+            _check_only_arrays(name, item)
+    elif not isinstance(tree, _array):
+        raise ValueError(f"[{name}] expected arrays and trees of arrays, got {type(tree).__name__}")
+
+
+def _named(fun, made):
+    """`made` with the name and the documentation of the function it was made of."""
+    try:
+        return functools.wraps(fun)(made)
+    except (AttributeError, TypeError):
+        return made
+
+
+# --- derivatives ---
+
+
+def _places(name, argnums, argnames):
+    argnames = [argnames] if isinstance(argnames, str) else list(argnames)
+    if argnums is None:
+        argnums = [] if argnames else [0]
+    elif isinstance(argnums, int):
+        argnums = [argnums]
+    elif isinstance(argnums, (list, tuple)):
+        argnums = list(argnums)
+    else:
+        raise TypeError(f"[{name}] argnums must be an int or a sequence of ints, got {type(argnums).__name__}")
+    if not argnums and not argnames:
+        raise ValueError(f"[{name}] expected an argument to differentiate by")
+    for number in argnums:
+        if not isinstance(number, int):
+            raise TypeError(f"[{name}] argnums must be ints, got {type(number).__name__}")
+        if number < 0:
+            raise ValueError(f"[{name}] argnums must not be negative, got {number}")
+    if len(set(argnums)) != len(argnums):
+        raise ValueError(f"[{name}] argnums must be distinct, got {argnums}")
+    if len(set(argnames)) != len(argnames):
+        raise ValueError(f"[{name}] argnames must be distinct, got {argnames}")
+    return argnums, argnames
+
+
+def _make_value_and_grad(name, fun, argnums, argnames, only_scalar):
+    _check_callable(name, fun)
+    numbers, names = _places(name, argnums, argnames)
+
+    def call(*args, **kwargs):
+        for number in numbers:
+            if number >= len(args):
+                raise ValueError(
+                    f"[{name}] cannot differentiate by argument {number}: there are {len(args)} positional arguments")
+        for key in names:
+            if key not in kwargs:
+                raise ValueError(f"[{name}] cannot differentiate by {key!r}: the keywords are {sorted(kwargs)}")
+        chosen = ([args[number] for number in numbers], {key: kwargs[key] for key in names})
+        _check_only_arrays(name, chosen)
+        inputs, structure = _flatten(chosen)
+        result_structure = None
+
+        def traced(arrays):
+            nonlocal result_structure
+            positional, named = _unflatten(structure, arrays)
+            all_args = list(args)
+            for number, value in zip(numbers, positional):
+                all_args[number] = value
+            result = fun(*all_args, **{**kwargs, **named})
+            if only_scalar and not isinstance(result, _array):
+                raise ValueError(f"[{name}] the function must return a scalar array, got {type(result).__name__}")
+            first = result[0] if isinstance(result, tuple) and result else result
+            if not isinstance(first, _array):
+                raise ValueError(f"[{name}] the function must return a scalar array, or a tuple whose first item is "
+                                 f"one, got {type(result).__name__}")
+            outputs, result_structure = _flatten(result)
+            return outputs
+
+        outputs, gradients = _core._value_and_grad(traced, inputs, range(len(inputs)))
+        positional, named = _unflatten(structure, gradients)
+        positional = positional[0] if len(positional) == 1 else tuple(positional) if positional else None
+        return _unflatten(result_structure, outputs), (positional, named) if names else positional
+
+    return _named(fun, call)
+
+
+def value_and_grad(fun, argnums=None, argnames=()):
+    """A function that returns the value of `fun` and its gradient by some arguments.
+
+    `fun` returns a scalar array, or a tuple that begins with one. Arguments may be trees; the gradient has the same
+    form.
+
+    Example:
+
+        >>> mx.value_and_grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
+        >>> mx.value_and_grad(lambda x, y: (x * y).sum(), argnums=(0, 1))(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
+    """
+    return _make_value_and_grad("value_and_grad", fun, argnums, argnames, False)
+
+
+def grad(fun, argnums=None, argnames=()):
+    """A function that returns the gradient of `fun`, which returns a scalar array.
+
+    Example:
+
+        >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
+        >>> mx.grad(lambda p: (p["w"] * p["w"]).sum())({"w": mx.array([1.0, 2.0])})
+    """
+    both = _make_value_and_grad("grad", fun, argnums, argnames, True)
+    return _named(fun, lambda *args, **kwargs: both(*args, **kwargs)[1])
+
+
+def _as_list(result):
+    if isinstance(result, _array):
+        return [result]
+    if isinstance(result, (list, tuple)):
+        return list(result)
+    raise ValueError(f"expected a function that returns arrays, got {type(result).__name__}")
+
+
+def vjp(fun, primals, cotangents):
+    """The outputs of `fun`, and the cotangents of its inputs.
+
+    Example:
+
+        >>> mx.vjp(lambda x: x * x, [mx.array([1.0, 2.0])], [mx.array([1.0, 1.0])])
+    """
+    _check_callable("vjp", fun)
+    return tuple(_core._vjp(lambda arrays: _as_list(fun(*arrays)), primals, cotangents))
+
+
+def jvp(fun, primals, tangents):
+    """The outputs of `fun`, and their tangents.
+
+    Example:
+
+        >>> mx.jvp(lambda x: x * x, [mx.array([1.0, 2.0])], [mx.array([1.0, 1.0])])
+    """
+    _check_callable("jvp", fun)
+    return tuple(_core._jvp(lambda arrays: _as_list(fun(*arrays)), primals, tangents))
+
+
+# --- mapping ---
+
+
+def _axes_of(axes, tree):
+    """One axis for each array of a tree; None means that it has none, and is -1 here."""
+    if axes is None or isinstance(axes, int):
+        return [(-1, False) if axes is None else (axes, True)] * len(_arrays(tree))
+    if isinstance(axes, (list, tuple)) and isinstance(tree, (list, tuple)) and len(axes) == len(tree):
+        return [axis for part, item in zip(axes, tree) for axis in _axes_of(part, item)]
+    if isinstance(axes, dict) and isinstance(tree, dict) and axes.keys() == tree.keys():
+        return [axis for key, item in tree.items() for axis in _axes_of(axes[key], item)]
+    raise ValueError(f"[vmap] axes {axes!r} do not fit a {type(tree).__name__} of arrays")
+
+
+def _resolved(axes, arrays, extra):
+    """Axes from 0 on; -1 for arrays without one."""
+    places = []
+    for (axis, mapped), value in zip(axes, arrays):
+        ndim = value.ndim + extra
+        if mapped and not -ndim <= axis < ndim:
+            raise ValueError(f"[vmap] axis {axis} is out of range for an array of {ndim} dimensions")
+        places.append(axis % ndim if mapped else -1)
+    return places
+
+
+def vmap(fun, in_axes=0, out_axes=0):
+    """A function that calls `fun` for each slice of its arguments along an axis, all at once.
+
+    `in_axes` and `out_axes` are ints, None (not mapped), or trees of these.
+
+    Example:
+
+        >>> mx.vmap(lambda x, y: x @ y)(mx.ones((2, 3)), mx.ones((2, 3)))
+        >>> mx.vmap(lambda x, y: x + y, in_axes=(0, None), out_axes=1)(mx.ones((2, 3)), mx.ones(3))
+    """
+    _check_callable("vmap", fun)
+
+    def call(*args):
+        _check_only_arrays("vmap", args)
+        inputs, structure = _flatten(args)
+        axes = in_axes
+        if len(args) == 1 and not isinstance(axes, (int, type(None))) and not (
+                isinstance(axes, (list, tuple)) and len(axes) == 1):
+            axes = (axes,)
+        places = _resolved(_axes_of(axes, args), inputs, 0)
+        if all(place == -1 for place in places):
+            raise ValueError("[vmap] at least one argument must have an axis to map over")
+        result_structure = result = None
+
+        def traced(arrays):
+            nonlocal result_structure, result
+            result = fun(*_unflatten(structure, arrays))
+            _check_only_arrays("vmap", result)
+            outputs, result_structure = _flatten(result)
+            return outputs
+
+        traced_inputs, traced_outputs = _core._vmap_trace(traced, inputs, places)
+        out_places = _resolved(_axes_of(out_axes, result), traced_outputs, 1)
+        result = None
+        if -1 in out_places:
+            raise ValueError("[vmap] every output must have an axis")
+        outputs = _core._vmap_replace(inputs, traced_inputs, traced_outputs, places, out_places)
+        return _unflatten(result_structure, outputs)
+
+    return _named(fun, call)
+
+
+# --- functions with rules of their own ---
+
+
+class custom_function:
+    """A function whose transforms are given by rules, with the decorators vjp, jvp and vmap.
+
+    The rules see arguments as the function does: one argument by itself, several as a tuple.
+    vjp(primals, cotangents, outputs), jvp(primals, tangents), vmap(inputs, axes).
+
+    Example:
+
+        >>> mx.custom_function(lambda x: x * 2)(mx.array([1.0, 2.0]))
+    """
+
+    def __init__(self, f):
+        _check_callable("custom_function", f)
+        self._fun = f
+        self._vjp = self._jvp = self._vmap = None
+        functools.update_wrapper(self, f, updated=())
+
+    def vjp(self, f):
+        """Sets the rule for vector-Jacobian products."""
+        self._vjp = f
+        return self
+
+    def jvp(self, f):
+        """Sets the rule for Jacobian-vector products."""
+        self._jvp = f
+        return self
+
+    def vmap(self, f):
+        """Sets the rule for vmap."""
+        self._vmap = f
+        return self
+
+    def __call__(self, *args, **kwargs):
+        if self._vjp is None and self._jvp is None and self._vmap is None:
+            return self._fun(*args, **kwargs)
+        inputs, structure = _flatten((args, kwargs))
+        state = {}
+
+        def run(arrays):
+            call_args, call_kwargs = _unflatten(structure, arrays)
+            outputs, state["result"] = _flatten(self._fun(*call_args, **call_kwargs))
+            return outputs
+
+        def primals_of(arrays):
+            call_args = _unflatten(structure, arrays)[0]
+            return call_args[0] if len(call_args) == 1 else call_args
+
+        def result_of(arrays):
+            return _unflatten(state["result"], arrays)
+
+        def run_vjp(primals, cotangents, outputs):
+            given = self._vjp(primals_of(primals), result_of(cotangents), result_of(outputs))
+            return self._fitted("vjp", _arrays(given), primals, structure)
+
+        def run_jvp(primals, tangents, numbers):
+            call_args = list(_unflatten(structure, primals)[0])
+            known = dict(zip(numbers, tangents))
+            # Arguments that are arrays: the tangent, or None; trees keep their form.
+            counter = itertools.count()
+            each = [_with_tangents(arg, known, counter) for arg in call_args]
+            given = self._jvp(primals_of(primals), each[0] if len(each) == 1 else tuple(each))
+            return _arrays(given)
+
+        def run_vmap(arrays, axes):
+            places = iter(axes)
+            each = [_with_axes(arg, places) for arg in _unflatten(structure, arrays)[0]]
+            outputs, out_axes = self._vmap(primals_of(arrays), each[0] if len(each) == 1 else tuple(each))
+            values, state["result"] = _flatten(outputs)
+            flat_axes = [axis if mapped else -1 for axis, mapped in _axes_of(out_axes, outputs)]
+            return values, flat_axes
+
+        outputs = _core._custom_function(
+            run, run_vjp if self._vjp else None, run_jvp if self._jvp else None, run_vmap if self._vmap else None, inputs)
+        return _unflatten(state["result"], outputs)
+
+    @staticmethod
+    def _fitted(rule, given, primals, structure):
+        """One cotangent for each array; keyword arguments, which rules do not see, have none."""
+        positional = len(_arrays(_unflatten(structure, primals)[0]))
+        if len(given) != positional:
+            raise ValueError(f"[custom_function] the {rule} rule must return {positional} arrays, got {len(given)}")
+        return given + [_core.zeros_like(value) for value in primals[positional:]]
+
+
+def _with_tangents(tree, known, counter):
+    if isinstance(tree, _array):
+        return known.get(next(counter))
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_with_tangents(item, known, counter) for item in tree)
+    if isinstance(tree, dict):
+        return {key: _with_tangents(item, known, counter) for key, item in tree.items()}
+    return tree
+
+
+def _with_axes(tree, places):
+    if isinstance(tree, _array):
+        place = next(places)
+        return None if place < 0 else place
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_with_axes(item, places) for item in tree)
+    if isinstance(tree, dict):
+        return {key: _with_axes(item, places) for key, item in tree.items()}
+    return tree
+
+
+def checkpoint(fun):
+    """`fun`, of which nothing but inputs and outputs is kept for the gradient: the rest is computed again.
+
+    Example:
+
+        >>> mx.checkpoint(lambda x: mx.exp(mx.sin(x)))(mx.array([1.0, 2.0]))
+    """
+    _check_callable("checkpoint", fun)
+
+    def call(*args, **kwargs):
+        inputs, structure = _flatten((args, kwargs))
+        result_structure = None
+
+        def run(arrays):
+            nonlocal result_structure
+            call_args, call_kwargs = _unflatten(structure, arrays)
+            outputs, result_structure = _flatten(fun(*call_args, **call_kwargs))
+            return outputs
+
+        outputs = _core._checkpoint(run, inputs)
+        return _unflatten(result_structure, outputs)
+
+    return _named(fun, call)
+
+
+# --- compilation ---
+
+_numbers = itertools.count(1)
+
+
+class _Compiled:
+    """A compiled function. Its traces are dropped with it."""
+
+    def __init__(self, fun, inputs, outputs, shapeless):
+        self._fun = fun
+        self._inputs = inputs
+        self._outputs = outputs
+        self._shapeless = shapeless
+        # Never that of another function: the library keeps traces by number.
+        self._id = next(_numbers) | 1 << 62
+        functools.update_wrapper(self, fun, updated=())
+
+    def __del__(self):
+        _core._forget_compiled(self._id)
+
+    def __call__(self, *args, **kwargs):
+        inputs, structure = _flatten((args, kwargs))
+        if self._inputs is not None:
+            inputs = inputs + _arrays(self._inputs)
+        constants = []
+        _add_constants(structure, constants)
+        results, (result_structure, count) = _core._call_compiled(
+            functools.partial(self._traced, structure), self._id, self._shapeless, constants, inputs)
+        if self._outputs is not None:
+            _core._tree_replace(self._outputs, results[count:])
+        return _unflatten(result_structure, results[:count])
+
+    def _traced(self, structure, arrays):
+        state_before = None
+        if self._inputs is not None:
+            state_before = _arrays(self._inputs)
+            given = len(arrays) - len(state_before)
+            _core._tree_replace(self._inputs, arrays[given:])
+            arrays = arrays[:given]
+        try:
+            args, kwargs = _unflatten(structure, arrays)
+            outputs, result_structure = _flatten(self._fun(*args, **kwargs))
+            count = len(outputs)
+            if self._outputs is not None:
+                outputs = outputs + _arrays(self._outputs)
+        finally:
+            # No tracer stays behind in the state.
+            if state_before is not None and len(_arrays(self._inputs)) == len(state_before):
+                _core._tree_replace(self._inputs, state_before)
+        return outputs, (result_structure, count)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+
+def _add_constants(structure, constants):
+    """Numbers that differ where the arguments beside arrays, or the form of their trees, do."""
+    if isinstance(structure, (list, tuple)):
+        constants += (1 if isinstance(structure, list) else 2, len(structure))
+        for item in structure:
+            _add_constants(item, constants)
+    elif isinstance(structure, dict):
+        constants += (3, len(structure))
+        for key, item in structure.items():
+            constants.append(hash(key))
+            _add_constants(item, constants)
+    elif structure is None:
+        constants.append(4)
+    elif isinstance(structure, (bool, int, float, complex, str, bytes)):
+        constants += (5, hash(type(structure)), hash(structure))
+    elif structure is _MARK:
+        constants.append(6)
+    else:
+        raise ValueError(f"[compile] arguments must be trees of arrays, numbers, str and None, got "
+                         f"{type(structure).__name__}")
+
+
+def compile(fun, inputs=None, outputs=None, shapeless=False):
+    """`fun`, which runs once for each set of shapes, dtypes and other arguments, and whose graph is built again.
+
+    `inputs` is a tree of arrays that `fun` reads beside its arguments, `outputs` one that it changes. With
+    `shapeless` one trace serves all shapes.
+
+    Example:
+
+        >>> mx.compile(lambda x, y: mx.exp(x) * y)(mx.array([1.0, 2.0]), 3)
+    """
+    _check_callable("compile", fun)
+    return _Compiled(fun, inputs, outputs, shapeless)
+
+
+# --- functions in files ---
+
+
+def _exported(fun):
+    def call(arrays, named):
+        outputs = fun(*arrays, **named)
+        if isinstance(outputs, _array):
+            return [outputs]
+        if isinstance(outputs, (list, tuple)):
+            return list(outputs)
+        raise ValueError(f"[export_function] the function must return arrays, got {type(outputs).__name__}")
+
+    return call
+
+
+def _call_arguments(args, kwargs):
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        args = args[0]
+    if len(args) == 2 and isinstance(args[0], (list, tuple)) and isinstance(args[1], dict):
+        args, kwargs = args[0], {**args[1], **kwargs}
+    if len(args) == 1 and isinstance(args[0], dict):
+        args, kwargs = (), {**args[0], **kwargs}
+    for value in (*args, *kwargs.values()):
+        if not isinstance(value, _array):
+            raise ValueError(f"[export_function] arguments must be arrays, got {type(value).__name__}")
+    return list(args), kwargs
+
+
+class FunctionExporter:
+    """Adds a trace to a file with each call; the file is there after close()."""
+
+    def __init__(self, native):
+        self._native = native
+
+    def __call__(self, *args, **kwargs):
+        _core._export_call(self._native, *_call_arguments(args, kwargs))
+
+    def close(self):
+        """Writes the file."""
+        _core._export_close(self._native)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, exc_type=None, exc_value=None, traceback=None):
+        self.close()
+
+
+def exporter(file, fun, *, shapeless=False, metadata=None):
+    """A FunctionExporter, for files with several traces of one function.
+
+    Example:
+
+        >>> mx.exporter("unused.hf", lambda x: x * 2).__class__.__name__
+    """
+    _check_callable("exporter", fun)
+    return FunctionExporter(_core._exporter(file if callable(file) else str(file), _exported(fun), shapeless, metadata))
+
+
+def export_function(file_or_callback, fun, *args, shapeless=False, metadata=None, **kwargs):
+    """Saves what `fun` does with such arguments to a file, or hands it to a callback part by part."""
+    native = exporter(file_or_callback, fun, shapeless=shapeless, metadata=metadata)
+    native(*args, **kwargs)
+    native.close()
+
+
+def import_function(file, return_metadata=False):
+    """The function that a file holds; it returns a tuple of arrays. With its metadata, if asked for."""
+    native = _core._import(str(file))
+
+    def call(*args, **kwargs):
+        return tuple(_core._import_call(native, *_call_arguments(args, kwargs)))
+
+    return (call, _core._import_metadata(native)) if return_metadata else call
+
+
+for _type in (custom_function, FunctionExporter):
+    _type.__module__ = "holdfast.core"

@@ -1,0 +1,236 @@
+"""Devices, categories of dtypes, limits, print options: types that need no C++."""
+
+import enum
+
+from holdfast._native import core as _core
+
+__all__ = [
+    "DeviceType", "cpu", "gpu", "DtypeCategory", "complexfloating", "floating", "inexact", "signedinteger",
+    "unsignedinteger", "integer", "number", "generic", "issubdtype", "isdtype", "can_cast", "finfo", "iinfo",
+    "PrintOptions", "set_printoptions", "get_printoptions", "printoptions", "export_to_dot",
+]
+
+
+class DeviceType(enum.Enum):
+    """The kinds of devices."""
+
+    cpu = 0
+    gpu = 1
+
+    def __eq__(self, other):
+        if isinstance(other, _core.Device):
+            return other == self
+        return self is other
+
+    __hash__ = enum.Enum.__hash__
+    __repr__ = enum.Enum.__str__
+
+
+cpu = DeviceType.cpu
+gpu = DeviceType.gpu
+_core._set_device_types(cpu, gpu)
+
+
+class DtypeCategory(enum.Enum):
+    """Kinds of dtypes, each a part of another: signed integers are integers, integers are numbers."""
+
+    complexfloating = 0
+    floating = 1
+    inexact = 2
+    signedinteger = 3
+    unsignedinteger = 4
+    integer = 5
+    number = 6
+    generic = 7
+
+    __repr__ = enum.Enum.__str__
+
+
+complexfloating = DtypeCategory.complexfloating
+floating = DtypeCategory.floating
+inexact = DtypeCategory.inexact
+signedinteger = DtypeCategory.signedinteger
+unsignedinteger = DtypeCategory.unsignedinteger
+integer = DtypeCategory.integer
+number = DtypeCategory.number
+generic = DtypeCategory.generic
+
+
+def issubdtype(arg1, arg2):
+    """Does a dtype or category belong to another?
+
+    Example:
+
+        >>> mx.issubdtype(mx.float32, mx.floating)
+        >>> mx.issubdtype(mx.signedinteger, mx.number)
+    """
+    for argument in (arg1, arg2):
+        if not isinstance(argument, (_core.Dtype, DtypeCategory)):
+            raise TypeError(f"[issubdtype] expected a dtype or a category, got {type(argument).__name__}")
+    if isinstance(arg1, _core.Dtype):
+        if isinstance(arg2, _core.Dtype):
+            return arg1 == arg2
+        return _core._issubdtype(arg1, arg2.value)
+    if isinstance(arg2, _core.Dtype):
+        return False
+    return _core._issubcategory(arg1.value, arg2.value)
+
+
+_KINDS = {
+    "bool": lambda dtype: dtype == _core.bool_,
+    "signed integer": lambda dtype: issubdtype(dtype, signedinteger),
+    "unsigned integer": lambda dtype: issubdtype(dtype, unsignedinteger),
+    "integral": lambda dtype: issubdtype(dtype, integer),
+    "real floating": lambda dtype: issubdtype(dtype, floating),
+    "complex floating": lambda dtype: issubdtype(dtype, complexfloating),
+    "numeric": lambda dtype: issubdtype(dtype, number),
+}
+
+
+def isdtype(dtype, kind):
+    """Is a dtype of a kind (a dtype, the name of a kind as in the array API standard, or a tuple of these)?
+
+    Example:
+
+        >>> mx.isdtype(mx.float32, "real floating")
+        >>> mx.isdtype(mx.float32, ("bool", mx.float32))
+    """
+    if not isinstance(dtype, _core.Dtype):
+        raise TypeError(f"[isdtype] expected a dtype, got {type(dtype).__name__}")
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if isinstance(kind, _core.Dtype):
+        return dtype == kind
+    if kind not in _KINDS:
+        raise ValueError(f"[isdtype] kind must be one of {', '.join(_KINDS)}, got {kind!r}")
+    return _KINDS[kind](dtype)
+
+
+def can_cast(from_, to):
+    """Does converting to a dtype follow the rules of promotion?
+
+    Example:
+
+        >>> mx.can_cast(mx.int32, mx.float32)
+        >>> mx.can_cast(mx.float32, mx.int32)
+    """
+    source = from_.dtype if isinstance(from_, _core.array) else from_
+    return _core.result_type(source, to) == to
+
+
+class finfo:
+    """The limits of a floating-point dtype.
+
+    Example:
+
+        >>> mx.finfo(mx.float16).max
+    """
+
+    def __init__(self, dtype):
+        self.bits, self.min, self.max, self.eps, self.smallest_normal = _core._finfo(dtype)
+        self.dtype = dtype
+
+    def __repr__(self):
+        return f"finfo(min={self.min:g}, max={self.max:g}, dtype={_name(self.dtype)})"
+
+
+class iinfo:
+    """The limits of an integer dtype.
+
+    Example:
+
+        >>> mx.iinfo(mx.int8).max
+    """
+
+    def __init__(self, dtype):
+        self.min, self.max = _core._iinfo(dtype)
+        self.dtype = dtype
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={_name(self.dtype)})"
+
+
+def _name(dtype):
+    return repr(dtype).rpartition(".")[2]
+
+
+class PrintOptions:
+    """How arrays are printed; a precision of -1 means as many digits as std::ostream takes."""
+
+    def __init__(self, precision=-1):
+        self.precision = precision
+
+
+_options = PrintOptions()
+
+
+def set_printoptions(precision=-1):
+    """Sets the digits that are printed behind the point.
+
+    Example:
+
+        >>> mx.set_printoptions(precision=-1)
+    """
+    _options.precision = precision
+    _core._set_precision(precision)
+
+
+def get_printoptions():
+    """How arrays are printed now.
+
+    Example:
+
+        >>> mx.get_printoptions().precision
+    """
+    return PrintOptions(_options.precision)
+
+
+class _PrintOptionsContext:
+    def __init__(self, options):
+        self._options = options
+
+    def __enter__(self):
+        self._before = _options.precision
+        set_printoptions(self._options.precision)
+        return self
+
+    def __exit__(self, *args):
+        set_printoptions(self._before)
+
+
+def printoptions(precision=-1):
+    """Options for printing inside a with statement.
+
+    Example:
+
+        >>> mx.printoptions(precision=2).__enter__().__exit__()
+    """
+    return _PrintOptionsContext(PrintOptions(precision))
+
+
+def export_to_dot(file, *args, **kwargs):
+    """Writes the graph of arrays in the language of Graphviz, to a file name or a file object.
+
+    Arrays given by keyword are shown by that name.
+
+    Example:
+
+        >>> mx.export_to_dot(__import__("io").StringIO(), mx.ones(2) + 1)
+    """
+    _write(file, _core._graph_text(_arrays(args, kwargs), kwargs, True))
+
+
+def _arrays(args, kwargs):
+    return _core._tree_arrays(args) or _core._tree_arrays(kwargs)
+
+
+def _write(file, text):
+    if hasattr(file, "write"):
+        file.write(text)
+        return
+    with open(file, "w") as out:
+        out.write(text)
+
+
+for _type in (DeviceType, DtypeCategory, finfo, iinfo, PrintOptions, _PrintOptionsContext):
+    _type.__module__ = "holdfast.core"
