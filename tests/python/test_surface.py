@@ -57,7 +57,7 @@ def has_example(name, value):
 def test_functions_have_examples():
     without = {name for name, value in surface.names() if inspect.isroutine(value) and not has_example(name, value)}
     # Those need files, several processes, CUDA, or a capture.
-    assert without <= {"save_gguf", "load", "export_function", "import_function", "fast.cuda_kernel",
+    assert without <= {"save_gguf", "load", "export_function", "exporter", "import_function", "fast.cuda_kernel",
                        "fast.precompiled_cuda_kernel", "distributed.send", "distributed.recv", "distributed.recv_like"}
 
 

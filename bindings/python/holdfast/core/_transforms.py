@@ -505,12 +505,7 @@ class FunctionExporter:
 
 
 def exporter(file, fun, *, shapeless=False, metadata=None):
-    """A FunctionExporter, for files with several traces of one function.
-
-    Example:
-
-        >>> mx.exporter("unused.hf", lambda x: x * 2).__class__.__name__
-    """
+    """A FunctionExporter, for files with several traces of one function."""
     _check_callable("exporter", fun)
     return FunctionExporter(_core._exporter(file if callable(file) else str(file), _exported(fun), shapeless, metadata))
 
