@@ -47,6 +47,15 @@ constexpr Switch switches[] = {
      "process"},
     {"HOLDFAST_VALIDATE_IGNORE", "", "identifiers of reports that are not wanted, with commas"},
     {"HOLDFAST_VALIDATE_JSON", "", "file that receives a line for each report"},
+    {"HOLDFAST_CHAOS", "",
+     "seed, or seed and knobs as `7:order,split,delay,poison`: run commands in unusual orders, "
+     "commit and complete at unusual times, overwrite memory that was let go; right programs "
+     "compute "
+     "the same values"},
+    {"HOLDFAST_FAULT", "",
+     "what fails, and at which visit, as `alloc:3,compile:1,dispatch:2,file:1`; with `+` behind "
+     "the "
+     "number later visits fail, too"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
 };
@@ -114,6 +123,13 @@ Settings parse(Lookup lookup) {
   if (const char* folder = lookup("HOLDFAST_DUMP_KERNELS")) s.dump_kernels = folder;
   if (const char* path = lookup("HOLDFAST_JIT_LIBRARY")) s.jit_library = path;
   auto text = [&](const char* name) { return std::string(lookup(name) ? lookup(name) : ""); };
+  s.chaos = text("HOLDFAST_CHAOS");
+  if (std::string fault = text("HOLDFAST_FAULT"); !fault.empty()) {
+    std::vector<fault::Setting> settings;
+    if (!fault::parse(fault, settings))
+      reject("HOLDFAST_FAULT", fault.c_str(), fault::expected_text);
+    s.faults = std::move(settings);
+  }
   s.validate = text("HOLDFAST_VALIDATE");
   s.validate_mode = text("HOLDFAST_VALIDATE_MODE");
   s.validate_ignore = text("HOLDFAST_VALIDATE_IGNORE");
@@ -129,8 +145,12 @@ Settings parse(Lookup lookup) {
 const Settings& settings() { return settings_for_tests(); }
 
 Settings& settings_for_tests() {
-  static Settings parsed =
-      parse([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  static Settings parsed = [] {
+    Settings s =
+        parse([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+    for (const fault::Setting& fault : s.faults) fault::arm(fault.point, fault.k, fault.persistent);
+    return s;
+  }();
   return parsed;
 }
 

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "base/fault.h"
 
 namespace holdfast::environment {
 
@@ -34,7 +37,9 @@ struct Settings {
   bool catch_faults = true;
   std::string dump_kernels;  // directory; empty: none
   std::string jit_library;   // path; empty: looked for
-  // Parsed by the validator.
+  // Parsed by the layers of these names.
+  std::string chaos;
+  std::vector<fault::Setting> faults;
   std::string validate, validate_mode, validate_ignore, validate_json;
 };
 

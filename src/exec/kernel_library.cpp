@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/fault.h"
 #include "exec/layers/layer.h"
 
 namespace holdfast::exec {
@@ -151,6 +152,9 @@ Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
 }
 
 Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request, jit::CompiledKernel& compiled) {
+  if (fault::hit(fault::Point::compile)) {
+    throw std::runtime_error("[" + request.source().kernel + "] injected failure of a compilation");
+  }
   auto start = sync::now();
   compiled = parts_.compile(request);
   Ref<Pipeline> pipeline = parts_.load(request.source().kernel, compiled);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/fault.h"
 #include "io/support.h"
 
 namespace holdfast::io {
@@ -54,6 +55,9 @@ void ParallelFileReader::read(char* data, size_t n) {
 }
 
 void ParallelFileReader::read(char* data, size_t n, size_t offset) {
+  if (fault::hit(fault::Point::file)) {
+    throw std::runtime_error("[read] " + label() + ": injected failure of a file");
+  }
   while (n > 0) {
     ssize_t got = pread(descriptor_, data, n, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
@@ -85,6 +89,9 @@ void FileWriter::seek(int64_t off, std::ios_base::seekdir way) {
 }
 
 void FileWriter::write(const char* data, size_t n) {
+  if (fault::hit(fault::Point::file)) {
+    throw std::runtime_error("[write] " + label() + ": injected failure of a file");
+  }
   while (n > 0) {
     ssize_t put = ::write(descriptor_, data, n);
     if (put < 0 && errno == EINTR) continue;
