@@ -2,9 +2,13 @@
 // the validator puts names to them (Validator::on_kernel_finding).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace holdfast::exec {
+
+struct Command;
+struct CommandList;
 
 struct KernelFinding {
   // "out-of-bounds", "misaligned", "race", "uninitialised-read", "divergent-barrier", …: a literal.
@@ -16,5 +20,9 @@ struct KernelFinding {
   uint32_t other_thread[3] = {0, 0, 0};
   uint32_t line = 0, column = 0;  // of the user's source; 0: not known
 };
+
+// Takes what the dispatch `command` found, from the thread that runs it; null: nobody validates.
+inline std::atomic<void (*)(const CommandList&, const Command&, const KernelFinding&)>
+    kernel_finding_handler{nullptr};
 
 }  // namespace holdfast::exec

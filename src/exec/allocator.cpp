@@ -12,6 +12,7 @@
 #include "base/machine.h"
 #include "base/process.h"
 #include "devices/device.h"
+#include "exec/layers/chaos/chaos.h"
 #include "exec/layers/layer.h"
 #include "exec/layers/validation/validator.h"
 #include "exec/queue.h"
@@ -59,7 +60,9 @@ Allocator::Allocator() {
   size_t memory = machine::memory_bytes();
   memory_limit_.store(memory - memory / 5);
   cache_limit_.store(memory - memory / 5);
-  validation::start_from_environment();  // before the first buffer
+  // Before the first buffer.
+  validation::start_from_environment();
+  chaos::start_from_environment();
 }
 
 void Allocator::register_bin(Bin* bin) {

@@ -61,7 +61,8 @@ Event Queue::Transaction::commit() {
   Event event(&queue_, list.serial);
   const environment::Settings& settings = environment::settings();
   if (list.ops >= settings.max_ops_per_buffer ||
-      list.work >= static_cast<int64_t>(settings.max_bytes_per_buffer)) {
+      list.work >= static_cast<int64_t>(settings.max_bytes_per_buffer) ||
+      layers::wants_commit(list)) {
     bool is_large = list.work >= worth_waking;
     if (!is_large) queue_.has_small_lists_.store(true, std::memory_order_relaxed);
     queue_.submit_open(is_large);

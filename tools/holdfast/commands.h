@@ -25,6 +25,7 @@ class UsageError : public std::invalid_argument {
 };
 
 int run_bench(Arguments arguments);
+int run_chaos(Arguments arguments);
 int run_demo(Arguments arguments);
 int run_info(Arguments arguments);
 int run_kernel(Arguments arguments);

@@ -64,6 +64,19 @@ constexpr Command all_commands[] = {
      "  holdfast kernel run axpy.metal --in x=f32[4096]:random --in a=f32:2 --out y=f32[4096] \\\n"
      "      --grid 4096 --threadgroup 256 --repeat 100 --compare reference\n",
      run_kernel},
+    {"chaos", "[-n COUNT] [--seed FIRST] [--knobs LIST] -- PROGRAM [ARGUMENT...]",
+     "run a program under seeds of chaos until one makes it fail",
+     "  -n COUNT      seeds to try (default: 100)\n"
+     "  --seed FIRST  the first of them (default: 1)\n"
+     "  --knobs LIST  only these of order, split, delay, poison, with commas (default: all)\n"
+     "\n"
+     "PROGRAM fails when its exit status is not 0 or a signal ends it. Then its output is shown,\n"
+     "the knobs that are not needed for the failure are dropped, the setting that repeats it is\n"
+     "printed, and the exit status is 1. Combine it with HOLDFAST_VALIDATE=1 and\n"
+     "HOLDFAST_VALIDATE_MODE=abort.\n"
+     "\n"
+     "  holdfast chaos -n 1000 -- ./my_program\n",
+     run_chaos},
     {"info", "", "device, threads, instruction set and memory", "", run_info},
     {"ops", "[--markdown]", "all ops with the dtypes that they take",
      "  --markdown   the page docs/ops.md\n", run_ops},

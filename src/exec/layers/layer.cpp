@@ -23,7 +23,12 @@ void retire_pipeline(uint64_t identity) {
   }
 }
 
+void kernel_finding(const CommandList& list, const Command& command, const KernelFinding& finding) {
+  for (const auto& layer : *current()) layer->on_kernel_finding(list, command, finding);
+}
+
 void swap_chain(Chain changed) {
+  kernel_finding_handler.store(changed.empty() ? nullptr : &kernel_finding);
   Pipeline::when_retired.store(changed.empty() ? nullptr : &retire_pipeline);
   any.store(!changed.empty(), std::memory_order_relaxed);
   chain() = std::make_shared<const Chain>(std::move(changed));
@@ -85,6 +90,12 @@ void on_command(const CommandList& list) {
 
 void on_encode(const CommandList& list) {
   for (const auto& layer : *current()) layer->on_encode(list);
+}
+
+bool wants_commit(const CommandList& list) {
+  std::shared_ptr<const Chain> now = current();
+  return std::any_of(now->begin(), now->end(),
+                     [&](const auto& layer) { return layer->wants_commit(list); });
 }
 
 void on_observe(const DeviceQueue& queue, uint64_t serial) {

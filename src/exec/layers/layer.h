@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "devices/command_list.h"
+#include "devices/kernel_finding.h"
 #include "devices/memory.h"
 
 namespace holdfast::exec {
@@ -34,10 +35,14 @@ class Layer {
   // An op was encoded: everything in the open list will run. As above. An op that throws has no
   // such call: its commands are gone from the list when the list is committed.
   virtual void on_encode(const CommandList&) {}
+  // Should the open list, to which an op was added, be committed now? With the queue locked.
+  virtual bool wants_commit(const CommandList&) { return false; }
   // A list is about to be submitted; the layer may change it. Called with the queue locked.
   virtual void on_commit(CommandList&) {}
   // Every command has run; nothing was released yet. Called by the thread that ran the list.
   virtual void on_complete(const CommandList&) {}
+  // An instrumented kernel found something wrong. Called by a thread that runs the dispatch.
+  virtual void on_kernel_finding(const CommandList&, const Command&, const KernelFinding&) {}
   // Somebody who may act on it was told that the queue's lists up to `serial` have completed. Any
   // thread, under any lock of the runtime.
   virtual void on_observe(const DeviceQueue&, uint64_t /*serial*/) {}
@@ -68,6 +73,7 @@ void on_begin();
 void on_address(const Buffer& buffer);
 void on_command(const CommandList& list);
 void on_encode(const CommandList& list);
+bool wants_commit(const CommandList& list);
 void on_observe(const DeviceQueue& queue, uint64_t serial);
 void on_take_over(const Buffer& buffer);
 void on_host_access(const Buffer& buffer, int64_t begin, int64_t end);
@@ -94,6 +100,7 @@ inline void on_command(const CommandList& list) {
 inline void on_encode(const CommandList& list) {
   if (is_any()) slow::on_encode(list);
 }
+inline bool wants_commit(const CommandList& list) { return is_any() && slow::wants_commit(list); }
 inline void on_observe(const DeviceQueue& queue, uint64_t serial) {
   if (is_any()) slow::on_observe(queue, serial);
 }

@@ -8,7 +8,6 @@
 #include <unordered_set>
 
 #include "base/sync.h"
-#include "devices/kernel_finding.h"
 #include "exec/layers/layer.h"
 #include "exec/layers/validation/records.h"
 #include "exec/layers/validation/reporter.h"
@@ -40,9 +39,8 @@ class Validator final : public exec::Layer {
   void on_observe(const DeviceQueue& queue, uint64_t serial) override;
   void on_take_over(const Buffer& buffer) override;
   void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) override;
-  // Something that an instrumented kernel found while it ran.
   void on_kernel_finding(const CommandList& list, const Command& command,
-                         const exec::KernelFinding& finding);
+                         const exec::KernelFinding& finding) override;
 
   // Metal's; a test sets a smaller one.
   static std::atomic<size_t> live_buffer_limit;
