@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "validation/cases.h"
 
 namespace holdfast::testing {
@@ -105,6 +107,30 @@ void host_reads_donated(bool waits) {
   synchronize(s);
 }
 
+// --- memory that the host writes while commands read it ---
+
+enum class Memory { adopted, leaf, raw };
+
+void host_writes(Memory memory, bool waits) {
+  OwnStream s;
+  int32_t mine[16] = {};
+  RawBuffer raw(64);
+  std::memset(raw.buffer.raw_ptr(), 0, 64);
+  array x = memory == Memory::adopted ? array(mine, {16}, int32, [](void*) {}) : counting(16);
+  int32_t* elements =
+      memory == Memory::raw ? static_cast<int32_t*>(raw.buffer.raw_ptr()) : x.data<int32_t>();
+  Gate gate(s);
+  array y = memory == Memory::raw ? raw_op("Reads", s, raw.buffer, false) : affine(x, 3, 1, s);
+  async_eval(y);
+  if (waits) {
+    gate.open();
+    y.wait();
+  }
+  elements[5] = 77;
+  gate.open();
+  y.wait();
+}
+
 #define HAZARD(id, name, planted, clean, ...)                                       \
   {                                                                                 \
     "hazards." id, name, "hazards", [] { planted; }, [] { clean; }, { __VA_ARGS__ } \
@@ -155,6 +181,24 @@ const ValidationCase cases[] = {
            {"bytes", "16-32"}),
     HAZARD("host-read", "data() of an array that is computed in place", host_reads_donated(false),
            host_reads_donated(true), {"other_op", "AffineInPlace"}),
+    {"host-writes.input-changed",
+     "adopted memory is written while an op reads it",
+     "host-writes",
+     [] { host_writes(Memory::adopted, false); },
+     [] { host_writes(Memory::adopted, true); },
+     {{"op", "host"}, {"other_op", "Affine"}, {"bytes", "0-64"}}},
+    {"host-writes.input-changed",
+     "an array is written through data() while an op reads it",
+     "host-writes",
+     [] { host_writes(Memory::leaf, false); },
+     [] { host_writes(Memory::leaf, true); },
+     {{"other_op", "Affine"}, {"buffer_op", "array"}}},
+    {"host-writes.input-changed",
+     "a buffer of allocator::malloc is written while an op reads it",
+     "host-writes",
+     [] { host_writes(Memory::raw, false); },
+     [] { host_writes(Memory::raw, true); },
+     {{"other_op", "Reads"}, {"buffer_op", "malloc"}}},
 };
 
 }  // namespace

@@ -17,6 +17,9 @@ constexpr CheckRow check_rows[] = {
     {Check::kernels, "kernels", "what instrumented kernels find while they run", true},
     {Check::ownership, "ownership",
      "what works here only because binding is retaining; to be asked for by name", false},
+    {Check::host_writes, "host-writes",
+     "the host leaves alone what commands read; reads all inputs twice, so to be asked for by name",
+     false},
 };
 
 constexpr Severity error = Severity::error, warning = Severity::warning;
@@ -80,6 +83,9 @@ constexpr KindRow kind_rows[] = {
      "put many small arrays into few large ones, and let go of arrays that are not needed"},
     {Check::kernels, "kernels.finding", error, "an instrumented kernel did something wrong",
      "look at the source line"},
+    {Check::host_writes, "host-writes.input-changed", error,
+     "bytes that a command reads were changed by no command, between its encoding and its end",
+     "wait for what was computed from an array before its memory is written"},
     {Check::ownership, "ownership.only-binding", warning,
      "a temporary of an op is kept alive by nothing but its binding",
      "on an encoder that does not retain, register it (add_temporary)"},

@@ -18,6 +18,7 @@ enum class Check : uint8_t {
   resources,
   kernels,
   ownership,
+  host_writes,
   count
 };
 

@@ -100,6 +100,7 @@ void Validator::check_hazards(const Seen& seen, Reports& reports) {
         std::erase_if(*accesses, [&](const Access& old) { return covers(access, old); });
       }
       region.writes.push_back(std::move(access));
+      ++region.version;
     }
   }
 }

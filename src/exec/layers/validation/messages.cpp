@@ -124,6 +124,15 @@ Report host_read(const BufferRecord& buffer, const Access& write, uintptr_t begi
                      ", which writes them");
 }
 
+Report input_changed(const BufferRecord& buffer, const Access& read) {
+  uint64_t begin = read.begin - buffer.address, end = read.end - buffer.address;
+  Builder builder("host-writes.input-changed");
+  builder.add("op", "host").add(read.side, "other_").add(buffer).add("bytes", range(begin, end));
+  return builder.say("the host changed bytes between " + number(begin) + " and " + number(end) +
+                     " of " + name_of(buffer) + " while " + name_of(read.side) +
+                     ", which reads them, had been encoded and had not completed");
+}
+
 Report out_of_range(const BufferRecord& buffer, const Side& side, int64_t begin, int64_t end,
                     bool writes) {
   Builder builder("bindings.out-of-range");

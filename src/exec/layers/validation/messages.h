@@ -13,6 +13,7 @@ Report pipeline_released(const std::string& name, const Side& user, bool is_open
 Report hazard(const char* id, const BufferRecord& buffer, const Access& earlier,
               const Access& later);
 Report host_read(const BufferRecord& buffer, const Access& write, uintptr_t begin, uintptr_t end);
+Report input_changed(const BufferRecord& buffer, const Access& read);
 Report out_of_range(const BufferRecord& buffer, const Side& side, int64_t begin, int64_t end,
                     bool writes);
 // What concerns one argument of a dispatch, or two.

@@ -123,6 +123,7 @@ Region& Validator::region_for(uintptr_t begin, uintptr_t end, bool is_adopted) {
         merged_begin = std::min(merged_begin, at->first);
         merged.end = std::max(merged.end, old.end);
         merged.live += old.live;
+        merged.version += old.version + 1;
         has_moved = true;
       }
       append(merged.writes, std::move(old.writes));
@@ -163,6 +164,8 @@ void Validator::forget_commands(const DeviceQueue* queue, uint64_t serial, uint3
       std::erase_if(*accesses, [&](const Access& access) { return is_gone(access.side); });
     }
   }
+  std::erase_if(queues_[queue].digests[serial],
+                [&](const Digest& digest) { return is_gone(digest.access.side); });
 }
 
 void Validator::set_clock(QueueRecord& queue, const CommandList& list) {

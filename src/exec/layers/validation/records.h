@@ -10,6 +10,7 @@
 
 #include <holdfast/small_vector.h>
 
+#include "base/hash.h"
 #include "devices/device.h"
 #include "exec/layers/validation/checks.h"
 
@@ -40,6 +41,7 @@ struct Region {
   uintptr_t end = 0;
   int live = 0;  // buffers in it that have not ended
   uint64_t newest = 0;
+  uint64_t version = 0;        // counts the commands that write here
   std::vector<Access> writes;  // those that no later write covers
   std::vector<Access> reads;   // since those writes
 };
@@ -67,6 +69,13 @@ struct PipelineRecord {
   SmallVector<Side, 2> uses;
 };
 
+// The bytes that a command reads, as they were when it was encoded.
+struct Digest {
+  Access access;
+  uint64_t version;  // of the region
+  Hash128 hash;
+};
+
 struct QueueRecord {
   uint64_t open = 0;     // serial of the open list
   size_t waits = 0;      // of it
@@ -74,6 +83,8 @@ struct QueueRecord {
   uint32_t encoded = 0;  // of those: that belong to ops that will not be taken back
   // What is reported if the op that is being encoded is not taken back.
   std::vector<Report> pending;
+  // What the commands of a list read, by its serial.
+  std::map<uint64_t, std::vector<Digest>> digests;
   uint64_t encoded_buffers = 0;  // buffers made before the op that is being encoded
   uint64_t observed = 0;         // lists up to here are known to have completed
   // Since list `from` its lists start after these: for each queue, the last list waited for.

@@ -60,7 +60,12 @@ void Validator::on_command(const CommandList& list) {
     Seen seen{list, command, side_of(list, command),
               std::span(list.bindings).subspan(command.first_binding, command.binding_count)};
     if (checks_.has(Check::lifetime) || checks_.has(Check::bindings)) note_uses(seen, reports);
-    if (checks_.has(Check::hazards)) check_hazards(seen, reports);
+    if (checks_.has(Check::host_writes)) take_digests(seen);
+    // Digests need to know who writes.
+    Reports unwanted;
+    if (checks_.has(Check::hazards) || checks_.has(Check::host_writes)) {
+      check_hazards(seen, checks_.has(Check::hazards) ? reports : unwanted);
+    }
     if (checks_.has(Check::bindings)) check_bindings(seen, reports);
     if (checks_.has(Check::resources)) check_limits(seen, reports);
   }

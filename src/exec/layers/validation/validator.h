@@ -36,6 +36,7 @@ class Validator final : public exec::Layer {
   void on_command(const CommandList& list) override;
   void on_encode(const CommandList& list) override;
   void on_commit(CommandList& list) override;
+  void on_complete(const CommandList& list) override;
   void on_observe(const DeviceQueue& queue, uint64_t serial) override;
   void on_take_over(const Buffer& buffer) override;
   void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) override;
@@ -70,6 +71,7 @@ class Validator final : public exec::Layer {
   // The checks. All with the mutex held.
   void note_uses(const Seen& seen, Reports& reports);
   void check_hazards(const Seen& seen, Reports& reports);
+  void take_digests(const Seen& seen);
   void check_bindings(const Seen& seen, Reports& reports);
   void check_dispatch(const Seen& seen, Reports& reports);
   void check_limits(const Seen& seen, Reports& reports);
