@@ -122,6 +122,71 @@ HOLDFAST_NATIVE void softmax_row(const uint16_t* from, uint16_t* to, size_t coun
   }
 }
 
+constexpr size_t longest = 4096;
+// Zeros are as good as any: no instruction here depends on values.
+alignas(64) uint16_t weights[longest], biases[longest];
+alignas(64) float cosines[longest / 2], sines[longest / 2];
+
+HOLDFAST_NATIVE_INLINE float sum_of_lanes(__m512 a, __m512 b) {
+  alignas(64) float lanes[16];
+  _mm512_store_ps(lanes, _mm512_add_ps(a, b));
+  float total = 0;
+  for (float lane : lanes) total += lane;
+  return total;
+}
+
+template <class Half, bool centred>
+HOLDFAST_NATIVE void norm_row(const uint16_t* from, uint16_t* to, size_t count) {
+  __m512 sum = _mm512_setzero_ps(), sum2 = sum, squares = sum, squares2 = sum;
+  for (size_t i = 0; i < count; i += 32) {
+    Pair a = Half::widen(from + i);
+    if constexpr (centred) {
+      sum = _mm512_add_ps(sum, a.first);
+      sum2 = _mm512_add_ps(sum2, a.second);
+    }
+    squares = _mm512_fmadd_ps(a.first, a.first, squares);
+    squares2 = _mm512_fmadd_ps(a.second, a.second, squares2);
+  }
+  auto length = static_cast<float>(count);
+  float mean = centred ? sum_of_lanes(sum, sum2) / length : 0;
+  float variance = sum_of_lanes(squares, squares2) / length - mean * mean;
+  float scale = 1 / __builtin_sqrtf(variance + 1e-5f);
+  __m512 factor = _mm512_set1_ps(scale), term = _mm512_set1_ps(-mean * scale);
+  for (size_t i = 0; i < count; i += 32) {
+    Pair a = Half::widen(from + i), w = Half::widen(weights + i);
+    if constexpr (centred) {
+      Pair b = Half::widen(biases + i);
+      a = {_mm512_fmadd_ps(a.first, factor, term), _mm512_fmadd_ps(a.second, factor, term)};
+      a = {_mm512_fmadd_ps(a.first, w.first, b.first),
+           _mm512_fmadd_ps(a.second, w.second, b.second)};
+    } else {
+      a = {_mm512_mul_ps(a.first, factor), _mm512_mul_ps(a.second, factor)};
+      a = {_mm512_mul_ps(a.first, w.first), _mm512_mul_ps(a.second, w.second)};
+    }
+    _mm512_store_si512(to + i, Half::narrow(a));
+  }
+}
+
+// The angles are in the order of `widen`.
+template <class Half>
+HOLDFAST_NATIVE void rope_rows(const uint16_t* from, uint16_t* to, size_t count) {
+  constexpr size_t half = 64;
+  for (size_t row = 0; row < count; row += 2 * half) {
+    for (size_t i = 0; i < half; i += 32) {
+      Pair a = Half::widen(from + row + i), b = Half::widen(from + row + half + i);
+      const float *c = cosines + row / 2 + i, *s = sines + row / 2 + i;
+      __m512 c1 = _mm512_load_ps(c), c2 = _mm512_load_ps(c + 16);
+      __m512 s1 = _mm512_load_ps(s), s2 = _mm512_load_ps(s + 16);
+      Pair low{_mm512_fmsub_ps(a.first, c1, _mm512_mul_ps(b.first, s1)),
+               _mm512_fmsub_ps(a.second, c2, _mm512_mul_ps(b.second, s2))};
+      Pair high{_mm512_fmadd_ps(a.first, s1, _mm512_mul_ps(b.first, c1)),
+                _mm512_fmadd_ps(a.second, s2, _mm512_mul_ps(b.second, c2))};
+      _mm512_store_si512(to + row + i, Half::narrow(low));
+      _mm512_store_si512(to + row + half + i, Half::narrow(high));
+    }
+  }
+}
+
 bool is_supported() {
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bf16");
@@ -129,21 +194,29 @@ bool is_supported() {
 
 }  // namespace
 
-RowLoop exp_loop(Dtype dtype) {
+static RowLoop choose(Dtype dtype, RowLoop for_bfloat16, RowLoop for_float16) {
   if (!is_supported()) return nullptr;
-  return dtype == bfloat16 ? exp_row<BFloat16> : dtype == float16 ? exp_row<Float16> : nullptr;
+  return dtype == bfloat16 ? for_bfloat16 : dtype == float16 ? for_float16 : nullptr;
 }
+RowLoop exp_loop(Dtype dtype) { return choose(dtype, exp_row<BFloat16>, exp_row<Float16>); }
 RowLoop softmax_loop(Dtype dtype) {
-  if (!is_supported()) return nullptr;
-  return dtype == bfloat16  ? softmax_row<BFloat16>
-         : dtype == float16 ? softmax_row<Float16>
-                            : nullptr;
+  return choose(dtype, softmax_row<BFloat16>, softmax_row<Float16>);
 }
+RowLoop rms_norm_loop(Dtype dtype) {
+  return choose(dtype, norm_row<BFloat16, false>, norm_row<Float16, false>);
+}
+RowLoop layer_norm_loop(Dtype dtype) {
+  return choose(dtype, norm_row<BFloat16, true>, norm_row<Float16, true>);
+}
+RowLoop rope_loop(Dtype dtype) { return choose(dtype, rope_rows<BFloat16>, rope_rows<Float16>); }
 
 #else
 
 RowLoop exp_loop(Dtype) { return nullptr; }
 RowLoop softmax_loop(Dtype) { return nullptr; }
+RowLoop rms_norm_loop(Dtype) { return nullptr; }
+RowLoop layer_norm_loop(Dtype) { return nullptr; }
+RowLoop rope_loop(Dtype) { return nullptr; }
 
 #endif
 

@@ -16,5 +16,10 @@ using RowLoop = void (*)(const uint16_t* from, uint16_t* to, size_t count);
 RowLoop exp_loop(Dtype dtype);
 // `count` at most 4096.
 RowLoop softmax_loop(Dtype dtype);
+// Also with a weight, and a bias, of the row's dtype.
+RowLoop rms_norm_loop(Dtype dtype);
+RowLoop layer_norm_loop(Dtype dtype);
+// Rows of 128 elements at positions of their own.
+RowLoop rope_loop(Dtype dtype);
 
 }  // namespace holdfast::bench
