@@ -37,6 +37,7 @@ constexpr Suite all_suites[] = {
     {"kernels", "kernels in the Metal Shading Language against SIMD by hand and PoCL", run_kernels},
     {"kernel-latency", "what a kernel costs before it runs: compiling, disk cache, dispatch",
      run_kernel_latency},
+    {"python", "what calls from Python cost beside the mlx package, importing, NumPy", run_python},
 };
 
 // Characters, not bytes: the table has µ, ≤ and × in it.

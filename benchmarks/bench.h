@@ -215,6 +215,7 @@ void run_elementwise(Report&, const Options&);
 void run_reduce(Report&, const Options&);
 void run_retain(Report&, const Options&);
 void run_validation(Report&, const Options&);
+void run_python(Report&, const Options&);
 void run_matmul(Report&, const Options&);
 void run_ops(Report&, const Options&);
 void run_compile(Report&, const Options&);
