@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 namespace holdfast {
 
@@ -19,7 +20,33 @@ size_t get_memory_limit();
 size_t set_cache_limit(size_t limit);
 // Gives cached memory back to the system.
 void clear_cache();
-// Always 0 on the CPU device for now.
+// Memory up to the limit is wired: on the CPU device its pages are locked. 0, as at the start,
+// wires nothing. Where the system forbids locking, a warning says so once, and the counters
+// (metal::residency_sets) count what is really locked. std::invalid_argument for more than the
+// machine's memory.
 size_t set_wired_limit(size_t limit);
+
+namespace memory {
+
+struct Limits {
+  std::optional<size_t> memory, cache, wired;
+};
+// All three, as they are now.
+Limits limits();
+
+// Sets the limits that are given, for the whole process, and at its end restores what it found: a
+// library can use its own without losing its host's. Scopes end in reverse order.
+class Scope {
+ public:
+  explicit Scope(const Limits& limits);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Limits found_;
+};
+
+}  // namespace memory
 
 }  // namespace holdfast

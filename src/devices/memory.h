@@ -36,6 +36,9 @@ struct Storage {
   size_t capacity = 0;
   bool adopted = false;  // a user's pointer: never recycled, `deleter` runs at the end
   bool mapped = false;   // from mmap, else from aligned_alloc
+  // Of exec::Residency: the set it is in, or -1; did the system refuse to lock it?
+  int8_t residency_set = -1;
+  bool residency_refused = false;
   std::function<void(void*)> deleter;
 
   // The last use of each queue that has not been seen to complete. Guarded by `lock`.
@@ -55,9 +58,11 @@ class Buffer {
  public:
   uint64_t identity() const { return identity_.load(std::memory_order_relaxed); }
   size_t size() const { return size_; }
-  const char* op() const { return op_; }
+  const char* op() const { return op_.load(std::memory_order_relaxed); }
+  // The stream whose op it was made for, or -1: for the host.
+  int stream() const { return stream_.load(std::memory_order_relaxed); }
   const label::Label& label() const { return label_; }
-  Storage* storage() const { return storage_; }
+  Storage* storage() const { return storage_.load(std::memory_order_relaxed); }
 
   // Owners.
   void retain_owner() { counts_.fetch_add(one_owner, std::memory_order_relaxed); }
@@ -96,8 +101,10 @@ class Buffer {
   sync::Atomic<uint64_t> counts_{0};
   std::atomic<uint64_t> identity_{0};  // 0: dead, in the pool
   size_t size_ = 0;
-  Storage* storage_ = nullptr;
-  const char* op_ = "";
+  // Atomic because whoever runs out of memory looks at all buffers; else owned by its holders.
+  std::atomic<Storage*> storage_{nullptr};
+  std::atomic<const char*> op_{""};
+  std::atomic<int> stream_{-1};
   label::Label label_;
   sync::Atomic<Failure*> failure_{nullptr};
   sync::Atomic<Finalizer*> finalizers_{nullptr};

@@ -22,8 +22,6 @@ namespace holdfast::exec {
 namespace {
 
 constexpr size_t huge_page = size_t{2} << 20;
-// Objects are made by the slab, so that one that died can still be looked at.
-constexpr int slab_objects = 256;
 
 void* system_allocate(size_t capacity, bool& mapped) {
   mapped = capacity >= huge_page;
@@ -116,6 +114,7 @@ Storage* Allocator::from_cache(size_t bytes) {
 Storage* Allocator::from_system(size_t bytes, const char* op) {
   if (bytes > (size_t{1} << 60)) throw OutOfMemory(breakdown(bytes, op));
   size_t capacity = capacity_for(bytes);
+  replace_smaller(capacity);
   if (!make_room(capacity)) throw OutOfMemory(breakdown(bytes, op));
   Storage* storage = new_storage();
   storage->address = system_allocate(capacity, storage->mapped);
@@ -126,7 +125,25 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
   storage->capacity = capacity;
   total_ += capacity;
   add_active(capacity);
+  residency_.insert(*storage);
   return storage;
+}
+
+// Sizes that grow, as those of a sequence, leave behind memory that is too small for all that
+// follows. Where the cache would make the process hold more than an eighth above what it needed
+// at once, smaller storage makes room for larger; never the other way round, so that a program
+// which repeats itself finds each of its sizes after a few rounds. With mutex_ held.
+void Allocator::replace_smaller(size_t capacity) noexcept {
+  needed_ = std::max(needed_, active_.load() + capacity);
+  auto fits = [&] { return total_ + capacity <= needed_ + needed_ / 8; };
+  if (fits()) return;
+  harvest();
+  while (!fits()) {
+    Storage* smaller = cache_.take_smaller(capacity);
+    if (!smaller) return;
+    cached_.fetch_sub(smaller->capacity);
+    to_system(smaller);
+  }
 }
 
 // Shrinks the cache so that `bytes` more fit the limit. With mutex_ held.
@@ -167,6 +184,7 @@ void Allocator::harvest() noexcept {
 
 // With mutex_ held.
 void Allocator::to_system(Storage* storage) noexcept {
+  residency_.erase(*storage);
   total_ -= storage->capacity;
   if (storage->mapped) {
     munmap(storage->address, storage->capacity);
@@ -287,10 +305,11 @@ void Allocator::return_spare_buffers(int keep) noexcept {
 
 // Gives a buffer from the pool its life.
 Buffer* Allocator::start(Buffer* buffer, Storage* storage, size_t bytes, const char* op,
-                         const label::Label& label) {
-  buffer->storage_ = storage;
+                         const label::Label& label, int stream) {
+  buffer->storage_.store(storage, std::memory_order_relaxed);
   buffer->size_ = bytes;
-  buffer->op_ = op;
+  buffer->op_.store(op, std::memory_order_relaxed);
+  buffer->stream_.store(stream, std::memory_order_relaxed);
   buffer->label_ = label;
   buffer->identity_.store(next_identity_.fetch_add(1, std::memory_order_relaxed),
                           std::memory_order_relaxed);
@@ -307,9 +326,12 @@ void Allocator::free_buffer(Buffer* buffer) noexcept {
 
 // Calls `find` for the storage of a new buffer; the buffer goes back when there is none.
 template <class FindStorage>
-Buffer* Allocator::allocate(size_t bytes, const char* op, const label::Label& label,
+Buffer* Allocator::allocate(size_t bytes, const char* op, const label::Label& label, int stream,
                             FindStorage find) {
-  if (fault::hit(fault::Point::allocation)) throw OutOfMemory(breakdown(bytes, op));
+  if (fault::hit(fault::Point::allocation)) {
+    std::lock_guard guard(mutex_);
+    throw OutOfMemory(breakdown(bytes, op));
+  }
   Buffer* buffer = take_buffer();
   Storage* storage;
   try {
@@ -318,12 +340,12 @@ Buffer* Allocator::allocate(size_t bytes, const char* op, const label::Label& la
     put_buffer(buffer);
     throw;
   }
-  return start(buffer, storage, bytes, op, label);
+  return start(buffer, storage, bytes, op, label, stream);
 }
 
 Buffer* Allocator::allocate_for_host(size_t bytes, const char* op) {
   process::check_usable();
-  return allocate(bytes, op, label::current(), [&] {
+  return allocate(bytes, op, label::current(), -1, [&] {
     std::lock_guard guard(mutex_);
     if (Storage* storage = from_cache(bytes)) return storage;
     harvest();
@@ -334,7 +356,7 @@ Buffer* Allocator::allocate_for_host(size_t bytes, const char* op) {
 
 Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label::Label& label,
                                       Bin& bin, DeviceQueue* queue) {
-  return allocate(bytes, op, label, [&] {
+  return allocate(bytes, op, label, stream_of(queue), [&] {
     // What the queue itself used before, without the allocator's lock.
     if (Storage* storage = from_bin(bytes, bin, queue)) return storage;
     std::lock_guard guard(mutex_);
@@ -376,7 +398,7 @@ Buffer* Allocator::adopt(void* pointer, size_t bytes, std::function<void(void*)>
   storage->capacity = bytes;
   storage->adopted = true;
   storage->deleter = std::move(deleter);
-  return start(buffer, storage, bytes, "adopted", label::current());
+  return start(buffer, storage, bytes, "adopted", label::current(), -1);
 }
 
 size_t Allocator::active() {
@@ -404,7 +426,27 @@ size_t Allocator::cached() {
   return cached_.load();
 }
 
-size_t Allocator::set_memory_limit(size_t limit) { return memory_limit_.exchange(limit); }
+size_t Allocator::total() {
+  std::lock_guard guard(mutex_);
+  return total_;
+}
+
+size_t Allocator::set_memory_limit(size_t limit) {
+  std::lock_guard guard(mutex_);
+  size_t previous = memory_limit_.exchange(limit);
+  make_room(0);
+  return previous;
+}
+
+size_t Allocator::set_wired_limit(size_t limit) {
+  size_t memory = machine::memory_bytes();
+  if (limit > memory) {
+    throw std::invalid_argument("[set_wired_limit] expected at most the machine's " +
+                                std::to_string(memory) + " bytes, got " + std::to_string(limit));
+  }
+  std::lock_guard guard(mutex_);
+  return residency_.set_limit(limit);
+}
 
 size_t Allocator::set_cache_limit(size_t limit) {
   std::lock_guard guard(mutex_);
@@ -420,15 +462,9 @@ size_t Allocator::set_cache_limit(size_t limit) {
 void Allocator::clear_cache() {
   std::unique_lock guard(mutex_);
   harvest();
+  needed_ = 0;
   guard.unlock();
   set_cache_limit(set_cache_limit(0));
-}
-
-std::string Allocator::breakdown(size_t bytes, const char* op) {
-  return std::string("[") + op + "] cannot allocate " + std::to_string(bytes) +
-         " bytes: active memory " + std::to_string(active_.load()) + ", cache " +
-         std::to_string(cached_.load()) + ", limit " + std::to_string(memory_limit_.load()) +
-         " bytes; free arrays, or raise the limit with set_memory_limit";
 }
 
 }  // namespace holdfast::exec

@@ -15,6 +15,7 @@
 
 #include "base/sync.h"
 #include "devices/memory.h"
+#include "exec/residency.h"
 
 namespace holdfast::exec {
 
@@ -26,6 +27,8 @@ class SizeClasses {
   static size_t bytes(int size_class);
 
   void push(Storage* storage);
+  // The largest storage that is smaller than `bytes`; null when there is none.
+  Storage* take_smaller(size_t bytes);
   // A storage of at least `bytes` and at most about 1.5 times that, for which `accept` holds.
   template <class Accept>
   Storage* take(size_t bytes, Accept accept);
@@ -49,6 +52,8 @@ struct Bin {
 class Allocator {
  public:
   static Allocator& get();
+  // Objects are made by the slab, so that one that died can still be looked at.
+  static constexpr int slab_objects = 256;
 
   // A new buffer with one owner, for the host to write at once. Throws OutOfMemory.
   Buffer* allocate_for_host(size_t bytes, const char* op);
@@ -65,9 +70,15 @@ class Allocator {
   void reset_peak();
   size_t cached();
   size_t memory_limit() const { return memory_limit_.load(); }
+  size_t cache_limit() const { return cache_limit_.load(); }
+  // Cached memory above a lower limit is given back at once.
   size_t set_memory_limit(size_t limit);
   size_t set_cache_limit(size_t limit);
+  size_t set_wired_limit(size_t limit);
   void clear_cache();
+  Residency& residency() { return residency_; }
+  // Taken from the system: active and cached memory together.
+  size_t total();
 
   // Live buffers, for tests: nothing may be left behind.
   size_t live_buffers() const { return live_buffers_.load(); }
@@ -88,12 +99,14 @@ class Allocator {
   void put_buffer(Buffer* buffer) noexcept;
   void return_spare_buffers(int keep) noexcept;
   Buffer* start(Buffer* buffer, Storage* storage, size_t bytes, const char* op,
-                const label::Label& label);
+                const label::Label& label, int stream);
   template <class FindStorage>
-  Buffer* allocate(size_t bytes, const char* op, const label::Label& label, FindStorage find);
+  Buffer* allocate(size_t bytes, const char* op, const label::Label& label, int stream,
+                   FindStorage find);
   Storage* from_bin(size_t bytes, Bin& bin, DeviceQueue* queue);
   void free_buffer(Buffer* buffer) noexcept;
   Storage* from_system(size_t bytes, const char* op);
+  void replace_smaller(size_t capacity) noexcept;
   Storage* from_cache(size_t bytes);
   // Takes a storage that nobody owns any more: to its queue's bin, the cache or the system.
   void give_back(Storage* storage) noexcept;
@@ -105,12 +118,16 @@ class Allocator {
   Storage* new_storage();
   void free_storage(Storage* storage) noexcept;
   void add_active(size_t bytes);
+  // What an OutOfMemory says: the sums, and who holds the memory, by op and by stream. With mutex_
+  // held.
   std::string breakdown(size_t bytes, const char* op);
 
   sync::Mutex mutex_;
   // All guarded by mutex_.
   SizeClasses cache_;
-  size_t total_ = 0;  // taken from the system: what the limit is kept for, exactly
+  size_t total_ = 0;   // taken from the system: what the limit is kept for, exactly
+  size_t needed_ = 0;  // the most that was active when more was taken, since the last clear_cache
+  Residency residency_;
   std::vector<Bin*> bins_;
   Storage* free_storages_ = nullptr;
   Buffer* free_buffers_ = nullptr;

@@ -53,11 +53,13 @@ void Buffer::release_owner() noexcept {
   uint64_t before = counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
   bool was_last_owner = (before >> 32) == 1;
   bool lists_remain = static_cast<uint32_t>(before) != 0;
-  if (was_last_owner && lists_remain && !storage_->adopted && !finalizers_.load() &&
+  if (was_last_owner && lists_remain && !storage()->adopted && !finalizers_.load() &&
       environment::settings().recycle) {
     // Only lists use it. If they are of one queue, that queue may reuse the bytes from now on.
-    if (DeviceQueue* user = storage_->only_user()) {
-      Allocator::get().to_bin(std::exchange(storage_, nullptr), user);
+    if (DeviceQueue* user = storage()->only_user()) {
+      Storage* left = storage();
+      storage_.store(nullptr, std::memory_order_relaxed);
+      Allocator::get().to_bin(left, user);
     }
   }
   release_from_list();
@@ -114,7 +116,7 @@ void Buffer::retire_deferred() noexcept {
 }
 
 void Buffer::retire() noexcept {
-  bool has_deleter = finalizers_.load() || (storage_ && storage_->adopted && storage_->deleter);
+  bool has_deleter = finalizers_.load() || (storage() && storage()->adopted && storage()->deleter);
   if (is_deferring && has_deleter) {
     next_ = std::exchange(deferred_buffers, this);
     return;
@@ -139,8 +141,8 @@ void Buffer::retire() noexcept {
   Ref<Failure> failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
   label_.reset();
   Allocator& allocator = Allocator::get();
-  Storage* storage = storage_;
-  storage_ = nullptr;
+  Storage* storage = this->storage();
+  storage_.store(nullptr, std::memory_order_relaxed);
   if (storage && storage->adopted) {
     auto deleter = std::move(storage->deleter);
     storage->deleter = nullptr;

@@ -34,6 +34,10 @@ Queue::Queue(holdfast::Device device, int index, Device& runs_on)
 
 Bin* bin_of(DeviceQueue* device_queue) { return &static_cast<Queue*>(device_queue->owner)->bin; }
 
+int stream_of(DeviceQueue* device_queue) {
+  return static_cast<Queue*>(device_queue->owner)->stream().index;
+}
+
 // --- transactions ---
 
 Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label& label,

@@ -135,7 +135,8 @@ class Queue {
   std::vector<Ref<Failure>> unseen_;  // capacity is reserved: completion allocates nothing
 };
 
-// The bin of the queue that owns `device_queue`.
+// The bin and the stream's index of the queue that owns `device_queue`.
 Bin* bin_of(DeviceQueue* device_queue);
+int stream_of(DeviceQueue* device_queue);
 
 }  // namespace holdfast::exec

@@ -30,4 +30,21 @@ void SizeClasses::push(Storage* storage) {
   ++size_;
 }
 
+Storage* SizeClasses::take_smaller(size_t bytes) {
+  for (int c = of(bytes) - 1; size_ > 0 && c >= 0; --c) {
+    if (!used_[c / 64]) {
+      c = c / 64 * 64;  // none in this word
+      continue;
+    }
+    Storage* storage = heads_[c];
+    if (!storage) continue;
+    heads_[c] = storage->next;
+    if (!heads_[c]) used_[c / 64] &= ~(uint64_t{1} << (c % 64));
+    --size_;
+    storage->next = nullptr;
+    return storage;
+  }
+  return nullptr;
+}
+
 }  // namespace holdfast::exec

@@ -133,6 +133,7 @@ class Device {
                                         const std::string& hash_name = "",
                                         const MTLFCList& constants = {});
   CommandEncoder& get_command_encoder(int stream_index);
+  ResidencySets& residency_sets() { return metal::residency_sets(); }
 };
 
 Device& device(const ::holdfast::Device& device);
