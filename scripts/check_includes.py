@@ -28,6 +28,7 @@ LAYERS = [
     ("transforms", ["src/transforms/"]),
     ("io", ["src/io/"]),
     ("export", ["src/export/"]),
+    ("capture", ["src/capture/"]),
     ("programs", ["tools/", "compat/", "bindings/", "benchmarks/", "registry/", "examples/"]),
     ("tests", ["tests/"]),
 ]

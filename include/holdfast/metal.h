@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -15,9 +16,21 @@ bool is_available();
 // Of the device that runs such kernels; the limits are Metal's.
 const std::unordered_map<std::string, std::variant<std::string, size_t>>& device_info();
 
-// Records what runs into a file. Throws std::runtime_error: this build has no capture layer.
-// Ending a capture that was not started does nothing.
-void start_capture(std::string path = "");
+// What a capture records beside the command stream.
+struct CaptureOptions {
+  bool contents = true;         // first contents of what is read: needed to replay
+  bool digests = true;          // of what each op writes: a replay is checked against them
+  int64_t skip_lists = 0;       // command lists before the first that is recorded
+  int64_t count_lists = -1;     // command lists that are recorded; -1: all
+  uint64_t max_file_bytes = 0;  // 0: as large as it gets
+};
+
+// Records what runs, on all streams, into a file (docs/capture.md) for `holdfast trace`; a file
+// that is there is replaced. Throws std::runtime_error when a capture is being recorded already or
+// the file cannot be made. stop_capture waits for all work; it throws std::runtime_error with the
+// reason when the file is not complete, which the file says as well. Ending a capture that was not
+// started does nothing.
+void start_capture(std::string path = "capture.hfcap", const CaptureOptions& options = {});
 void stop_capture();
 
 // What is wired (set_wired_limit), in sets as Metal has them. Every queue has all of them attached.

@@ -1,6 +1,7 @@
 #include "base/environment.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -56,6 +57,12 @@ constexpr Switch switches[] = {
      "what fails, and at which visit, as `alloc:3,compile:1,dispatch:2,file:1`; with `+` behind "
      "the "
      "number later visits fail, too"},
+    {"HOLDFAST_CAPTURE", "",
+     "`path[:skip,count]`: record what runs into this file, leaving out `skip` command lists and "
+     "recording `count`; see docs/capture.md"},
+    {"HOLDFAST_CAPTURE_CONTENTS", "1",
+     "`0`: record no contents of memory: smaller, and only to be looked at"},
+    {"HOLDFAST_CAPTURE_DIGESTS", "1", "`0`: record no digests of what ops write"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
 };
@@ -134,6 +141,24 @@ Settings parse(Lookup lookup) {
   s.validate_mode = text("HOLDFAST_VALIDATE_MODE");
   s.validate_ignore = text("HOLDFAST_VALIDATE_IGNORE");
   s.validate_json = text("HOLDFAST_VALIDATE_JSON");
+  if (const char* given = lookup("HOLDFAST_CAPTURE"); given && *given) {
+    s.capture = given;
+    // What stands behind the last colon, where it is two numbers.
+    size_t colon = s.capture.rfind(':');
+    long long skip = 0, count = 0;
+    int used = 0;
+    if (colon != std::string::npos &&
+        std::sscanf(s.capture.c_str() + colon, ":%lld,%lld%n", &skip, &count, &used) == 2 &&
+        s.capture[colon + static_cast<size_t>(used)] == '\0') {
+      if (skip < 0 || count < 1)
+        reject("HOLDFAST_CAPTURE", given, "path[:skip,count], count from 1");
+      s.capture_skip = skip;
+      s.capture_count = count;
+      s.capture.resize(colon);
+    }
+  }
+  s.capture_contents = boolean(lookup, "HOLDFAST_CAPTURE_CONTENTS", true);
+  s.capture_digests = boolean(lookup, "HOLDFAST_CAPTURE_DIGESTS", true);
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);
     if (name != "cpu" && name != "gpu") reject("HOLDFAST_DEFAULT_DEVICE", device, "cpu or gpu");

@@ -41,6 +41,10 @@ struct Settings {
   std::string chaos;
   std::vector<fault::Setting> faults;
   std::string validate, validate_mode, validate_ignore, validate_json;
+  std::string capture;  // path; empty: none
+  int64_t capture_skip = 0, capture_count = -1;
+  bool capture_contents = true;
+  bool capture_digests = true;
 };
 
 // Reads the environment at the first call. Throws std::invalid_argument that names the variable,

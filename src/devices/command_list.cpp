@@ -41,6 +41,8 @@ void CommandList::clear() {
   work = 0;
   ops = 0;
   layers.reset();
+  notes.clear();
+  observer = nullptr;
   next = nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <holdfast/label.h>
@@ -34,6 +35,8 @@ struct Edge {
   Kind kind;
 };
 
+struct CommandList;
+
 struct Command {
   enum class Kind : uint8_t { native, copy, fill, dispatch };
 
@@ -58,6 +61,34 @@ struct Command {
   const Pipeline* pipeline = nullptr;
   uint64_t pipeline_identity = 0;  // the pipeline's when it was encoded
   const Dispatch* dispatch = nullptr;
+};
+
+// Sees each command of a list on the thread that runs it, in order.
+class CommandObserver {
+ public:
+  virtual void before(const CommandList& list, uint32_t command) noexcept = 0;
+  // Also for a command that failed or was skipped.
+  virtual void after(const CommandList& list, uint32_t command, bool failed) noexcept = 0;
+
+ protected:
+  ~CommandObserver() = default;
+};
+
+// An op and its commands, for a layer that wants to run it again elsewhere.
+struct NotedOp {
+  enum class Replay : uint8_t {
+    commands,  // they are plain data
+    call,      // they are native code; `text` says how to call the op again (graph/op_note.h)
+    none,      // they are native code of the user's
+  };
+  struct Output {
+    uint64_t buffer;
+    int64_t begin, end;
+  };
+  uint32_t first_command = 0, command_count = 0;
+  Replay replay = Replay::none;
+  std::string text;
+  std::vector<Output> outputs;
 };
 
 // Memory for the parameters of a list's commands: freed all at once, kept for the next list.
@@ -104,6 +135,9 @@ struct CommandList {
   void (*failed)(CommandList&, const Ref<Failure>&) = nullptr;
   void* owner = nullptr;         // the exec::Queue, for the two functions
   std::shared_ptr<void> layers;  // the chain of layers this list was committed under, or null
+
+  std::vector<NotedOp> notes;
+  CommandObserver* observer = nullptr;  // of one of the layers, which own it
 
   CommandList* next = nullptr;  // in the device's or the queue's list of lists
 

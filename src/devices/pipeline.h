@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/ref.h"
@@ -29,7 +30,8 @@ struct BoundSlot {
 struct Dispatch {
   // Addresses by KernelInterface::arguments; null for threadgroup arguments.
   void* const* buffers = nullptr;
-  // Bytes of threadgroup arguments, by KernelInterface::arguments; null when there are none.
+  // Bytes of threadgroup arguments and of those that were bound as bytes, by
+  // KernelInterface::arguments; null when there are none.
   const uint32_t* threadgroup_bytes = nullptr;
   uint32_t grid[3] = {1, 1, 1};         // threads
   uint32_t threadgroup[3] = {1, 1, 1};  // threads; clamped to the grid
@@ -48,6 +50,10 @@ class Pipeline : public RefCounted {
   virtual const msl::KernelInterface& interface() const = 0;
   // Throws std::invalid_argument, "[name] …", when the device cannot run it like this.
   virtual void check(const Dispatch& dispatch) const = 0;
+
+  // What it was compiled from: a Ref<const exec::KernelRequest>. Null for what a test made. Set
+  // before anybody else sees the pipeline.
+  std::shared_ptr<const void> origin;
 
   // Never reused: tells a pipeline from a later one at the same address.
   uint64_t identity() const { return identity_; }

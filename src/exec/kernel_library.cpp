@@ -132,6 +132,14 @@ Ref<Pipeline> KernelLibrary::compile_alone(const KernelRequest& request) {
   }
 }
 
+namespace {
+
+void set_origin(Pipeline& pipeline, const KernelRequest& request) {
+  pipeline.origin = std::make_shared<Ref<const KernelRequest>>(&request);
+}
+
+}  // namespace
+
 Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   if (!parts_.disk) return nullptr;
   auto start = sync::now();
@@ -140,6 +148,7 @@ Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   Ref<Pipeline> pipeline;
   try {
     pipeline = parts_.load(request.source().kernel, std::move(*found));
+    set_origin(*pipeline, request);
   } catch (const std::exception&) {
     // Damaged in a way that the checksum did not see: made by another program, or on purpose.
     parts_.disk->remove(request);
@@ -158,6 +167,7 @@ Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request, jit::Compiled
   auto start = sync::now();
   compiled = parts_.compile(request);
   Ref<Pipeline> pipeline = parts_.load(request.source().kernel, compiled);
+  set_origin(*pipeline, request);
   std::lock_guard guard(mutex_);
   ++stats_.compiles;
   stats_.compile_milliseconds += milliseconds_since(start);

@@ -9,7 +9,6 @@
 namespace holdfast::exec {
 namespace {
 
-constexpr int slab_objects = Allocator::slab_objects;
 // Names that are listed; the rest is one sum.
 constexpr size_t listed = 6;
 
@@ -20,8 +19,9 @@ struct Holder {
 // "name 12 bytes in 3 buffers, …", the largest first.
 std::string describe(const std::map<std::string, Holder>& holders) {
   std::vector<std::pair<std::string, Holder>> sorted(holders.begin(), holders.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.bytes != b.second.bytes ? a.second.bytes > b.second.bytes : a.first < b.first;
+  });
   Holder rest;
   std::string text;
   auto append = [&](const std::string& name, const Holder& holder) {

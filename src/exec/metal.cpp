@@ -2,10 +2,10 @@
 #include <holdfast/metal.h>
 
 #include <list>
-#include <stdexcept>
 
 #include "base/sync.h"
 #include "devices/cpu/jit/dispatch.h"
+#include "exec/layers/capture/capture.h"
 
 namespace holdfast::metal {
 namespace {
@@ -42,11 +42,11 @@ const std::unordered_map<std::string, std::variant<std::string, size_t>>& device
   return info;
 }
 
-void start_capture(std::string) {
-  throw std::runtime_error("[metal::start_capture] this build has no capture layer");
+void start_capture(std::string path, const CaptureOptions& options) {
+  exec::capture::start(path, options);
 }
 
-void stop_capture() {}
+void stop_capture() { exec::capture::stop(); }
 
 void set_metallib_path(const std::string& new_path) {
   std::lock_guard guard(path().mutex);

@@ -62,6 +62,11 @@ Event Queue::Transaction::commit() {
   queue_.first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
   if (list.commands.size() == commands_) return {};
   ++list.ops;
+  if (noted_) {
+    noted_->first_command = static_cast<uint32_t>(commands_);
+    noted_->command_count = static_cast<uint32_t>(list.commands.size() - commands_);
+    list.notes.push_back(std::move(*noted_));
+  }
   Event event(&queue_, list.serial);
   const environment::Settings& settings = environment::settings();
   if (list.ops >= settings.max_ops_per_buffer ||
@@ -72,6 +77,12 @@ Event Queue::Transaction::commit() {
     queue_.submit_open(is_large);
   }
   return event;
+}
+
+bool Queue::Transaction::has_native() const {
+  const std::vector<Command>& commands = queue_.open_->commands;
+  return std::any_of(commands.begin() + static_cast<std::ptrdiff_t>(commands_), commands.end(),
+                     [](const Command& c) { return c.kind == Command::Kind::native; });
 }
 
 Queue::Transaction::~Transaction() {

@@ -42,6 +42,10 @@ class Queue {
     // The event that is signaled when the op's commands have completed; invalid when it encoded
     // none.
     Event commit();
+    // Keeps what the op was with the list (NotedOp).
+    void describe(NotedOp op) { noted_ = std::move(op); }
+    // Has the op encoded a native command so far?
+    bool has_native() const;
 
    private:
     friend class Queue;
@@ -50,6 +54,7 @@ class Queue {
     bool committed_ = false;
     size_t commands_, bindings_, edges_;
     int64_t work_;
+    std::optional<NotedOp> noted_;
   };
 
   // Submits the open list if it is `serial` or if no serial is named. See Device::submit for

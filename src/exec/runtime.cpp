@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/process.h"
 #include "devices/cpu/cpu_device.h"
+#include "exec/layers/capture/capture.h"
 
 namespace holdfast::exec {
 
@@ -37,6 +38,7 @@ Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
                stderr);
   }
   state.store(State::running, std::memory_order_release);
+  capture::start_from_environment();
 }
 
 void Runtime::at_exit() {
@@ -44,6 +46,7 @@ void Runtime::at_exit() {
   Runtime& runtime = get();
   state.store(State::exiting);
   runtime.cpu_->shut_down(std::chrono::seconds(5));
+  capture::stop_at_exit();
   Allocator::get().shut_down();
 }
 

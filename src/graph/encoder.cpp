@@ -196,7 +196,11 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
           bindings[argument.slot].kind == KernelBinding::Kind::none) {
         throw missing(argument);
       }
+      const KernelBinding& binding = bindings[argument.slot];
       buffers[i] = by_slot[argument.slot];
+      if (binding.kind == KernelBinding::Kind::bytes) {
+        sizes[i] = static_cast<uint32_t>(binding.size);
+      }
     }
   }
   if (exec::layers::is_any()) note_slots(queue_, bindings, *dispatch);

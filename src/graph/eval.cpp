@@ -8,12 +8,14 @@
 
 #include <holdfast/transforms_impl.h>
 #include "base/environment.h"
+#include "exec/layers/capture/recording.h"
 #include "exec/runtime.h"
 #include "graph/claim.h"
 #include "graph/encoder_scope.h"
 #include "graph/eval_errors.h"
 #include "graph/group.h"
 #include "graph/node.h"
+#include "graph/op_note.h"
 #include "graph/order.h"
 
 namespace holdfast {
@@ -203,6 +205,8 @@ class Evaluator {
       exec::Queue::Transaction transaction(queue, literal_name(primitive), primitive.label(),
                                            waits_);
       EncoderScope scope(queue, keep);
+      std::optional<OpNoteWriter> note;
+      if (exec::capture::is_recording()) note.emplace(n.inputs);
       if (primitive.device() == Device::gpu) {
         primitive.eval_gpu(n.inputs, outputs_);
       } else {
@@ -214,6 +218,9 @@ class Evaluator {
               std::string("[") + primitive.name() +
               "] did not give its output any data (set_data, copy_shared_buffer)");
         }
+      }
+      if (note) {
+        transaction.describe(note->single(primitive, outputs_, transaction.has_native()));
       }
       event = transaction.commit();
     }

@@ -1,9 +1,11 @@
 #include "graph/group.h"
 
 #include <holdfast/transforms_impl.h>
+#include "exec/layers/capture/recording.h"
 #include "graph/claim.h"
 #include "graph/encoder_scope.h"
 #include "graph/eval_errors.h"
+#include "graph/op_note.h"
 
 namespace holdfast {
 
@@ -128,8 +130,11 @@ void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_g
   {
     exec::Queue::Transaction transaction(queue, last.name(), last.label(), waits);
     EncoderScope scope(queue);
+    std::optional<OpNoteWriter> note;
+    if (exec::capture::is_recording()) note.emplace(inputs_);
     FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_, last.name()};
     static_cast<FusableOp&>(last).encode_group(scope.encoder, group);
+    if (note) transaction.describe(note->group(nodes_, steps_));
     event = transaction.commit();
   }
   bool tracing = detail::in_tracing();

@@ -151,14 +151,19 @@ void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>&
 
 void execute(CommandList& list, TaskRunner& runner) noexcept {
   FloatMode mode;
+  CommandObserver* observer = list.observer;
   for (Command& command : list.commands) {
+    auto index = static_cast<uint32_t>(&command - list.commands.data());
+    if (observer) observer->before(list, index);
     if (Ref<Failure> failure = reason_not_to_run(list, command)) {
       fail_outputs(list, command, failure);
+      if (observer) observer->after(list, index, true);
       continue;
     }
     Ref<Failure> failure;
     try {
       run_command(list, command, runner);
+      if (observer) observer->after(list, index, false);
       continue;
     } catch (const std::exception& error) {
       failure =
@@ -169,6 +174,7 @@ void execute(CommandList& list, TaskRunner& runner) noexcept {
     }
     fail_outputs(list, command, failure);
     list.failed(list, failure);
+    if (observer) observer->after(list, index, true);
   }
 }
 

@@ -1,0 +1,440 @@
+#include "capture/capture.h"
+
+#include <sqlite3.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "exec/byte_stream.h"
+
+namespace holdfast::capture {
+namespace {
+
+using exec::ByteReader;
+
+// A blob is held in memory: more is no capture of this machine's.
+constexpr int64_t largest_blob = int64_t{1} << 36;
+
+std::string text_at(sqlite3_stmt* s, int column) {
+  const void* text = sqlite3_column_blob(s, column);
+  return text ? std::string(static_cast<const char*>(text),
+                            static_cast<size_t>(sqlite3_column_bytes(s, column)))
+              : std::string();
+}
+
+Place read_place(ByteReader& in) {
+  Place place;
+  place.buffer = in.value<uint64_t>();
+  place.offset = in.value<int64_t>();
+  return place;
+}
+
+}  // namespace
+
+Capture::Capture(const std::string& path) : name(path) {
+  std::error_code error;
+  file_bytes = std::filesystem::file_size(path, error);
+  if (error) throw std::runtime_error("[capture] cannot open \"" + path + "\": " + error.message());
+  int result = sqlite3_open_v2(path.c_str(), &database_, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+                               nullptr);
+  try {
+    if (result != SQLITE_OK) fail("file", sqlite3_errmsg(database_));
+    read();
+  } catch (...) {
+    sqlite3_close(database_);
+    throw;
+  }
+}
+
+Capture::Capture(std::string_view bytes, const std::string& file_name)
+    : name(file_name), file_bytes(bytes.size()), bytes_(bytes) {
+  sqlite3_open_v2(":memory:", &database_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  try {
+    int result =
+        sqlite3_deserialize(database_, "main", reinterpret_cast<unsigned char*>(bytes_.data()),
+                            static_cast<sqlite3_int64>(bytes_.size()),
+                            static_cast<sqlite3_int64>(bytes_.size()), SQLITE_DESERIALIZE_READONLY);
+    if (result != SQLITE_OK) fail("file", sqlite3_errmsg(database_));
+    read();
+  } catch (...) {
+    sqlite3_close(database_);
+    throw;
+  }
+}
+
+Capture::~Capture() { sqlite3_close(database_); }
+
+void Capture::fail(const std::string& where, const std::string& what) const {
+  throw std::runtime_error("[capture] " + name + ": " + where + ": " + what);
+}
+
+template <class Row>
+void Capture::query(const char* sql, const char* table, Row row) const {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_, sql, -1, &statement, nullptr) != SQLITE_OK) {
+    fail(table, sqlite3_errmsg(database_));
+  }
+  std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> owner(statement, &sqlite3_finalize);
+  int result;
+  for (int64_t number = 1; (result = sqlite3_step(statement)) == SQLITE_ROW; ++number) {
+    row(statement, number);
+  }
+  if (result != SQLITE_DONE) fail(table, sqlite3_errmsg(database_));
+}
+
+std::string Capture::blob(int64_t id) const {
+  std::string result;
+  bool found = false;
+  std::string where = "blobs row " + std::to_string(id);
+  std::string sql = "select digest,size,data from blobs where id=" + std::to_string(id);
+  query(sql.c_str(), "blobs", [&](sqlite3_stmt* s, int64_t) {
+    found = true;
+    int64_t size = sqlite3_column_int64(s, 1);
+    const void* data = sqlite3_column_blob(s, 2);
+    auto packed = static_cast<size_t>(sqlite3_column_bytes(s, 2));
+    unsigned long long stated = data ? ZSTD_getFrameContentSize(data, packed) : 0;
+    if (size < 0 || size > largest_blob || stated != static_cast<unsigned long long>(size)) {
+      fail(where, "its size is not what it says");
+    }
+    result.resize(static_cast<size_t>(size));
+    size_t got = ZSTD_decompress(result.data(), result.size(), data, packed);
+    if (ZSTD_isError(got) || got != result.size()) fail(where, "it cannot be decompressed");
+    if (to_hex(hash_bytes(result)) != text_at(s, 0)) fail(where, "its digest does not match");
+  });
+  if (!found) fail(where, "there is no such row");
+  return result;
+}
+
+uint64_t Capture::number(const std::string& key) const {
+  auto found = meta.find(key);
+  return found == meta.end() ? 0 : std::strtoull(found->second.c_str(), nullptr, 10);
+}
+
+bool Capture::is_complete() const {
+  auto state = meta.find("state");
+  return state != meta.end() && state->second == "complete";
+}
+
+std::vector<std::string> Capture::recorded_ops() const {
+  std::vector<std::string> names;
+  const std::string prefix = "not hermetic: ";
+  for (const auto& [key, value] : meta) {
+    if (key.starts_with(prefix) && key != prefix + "contents") {
+      names.push_back(key.substr(prefix.size()));
+    }
+  }
+  return names;
+}
+
+std::string Capture::why_not() const {
+  if (!is_complete()) {
+    auto state = meta.find("state");
+    return "it is not complete (" + (state == meta.end() ? "no state" : state->second) + ")";
+  }
+  if (meta.contains("not hermetic: contents")) return "it has no contents of memory";
+  for (const auto& [id, pipeline] : pipelines) {
+    if (!pipeline.has_source) return "it has no source of the kernel \"" + pipeline.name + "\"";
+    if (pipeline.includes_files) {
+      return "the kernel \"" + pipeline.name + "\" includes files that are not in it";
+    }
+  }
+  return "";
+}
+
+void Capture::read() {
+  sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(database_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  query("select key,value from meta", "meta",
+        [&](sqlite3_stmt* s, int64_t) { meta[text_at(s, 0)] = text_at(s, 1); });
+  uint64_t format = number("format");
+  if (format == 0) fail("meta", "it does not say which format it has");
+  if (format > static_cast<uint64_t>(exec::capture::format_version)) {
+    fail("meta", "it has format " + std::to_string(format) +
+                     ", made by a newer version; this one "
+                     "reads up to " +
+                     std::to_string(exec::capture::format_version));
+  }
+  query("select stream,device,created from queues order by stream", "queues",
+        [&](sqlite3_stmt* s, int64_t) {
+          queues.push_back(
+              {sqlite3_column_int(s, 0), text_at(s, 1) == "gpu", sqlite3_column_int(s, 2) != 0});
+        });
+  query("select id,name,key,description from pipelines", "pipelines",
+        [&](sqlite3_stmt* s, int64_t row) {
+          Pipeline pipeline;
+          pipeline.id = static_cast<uint64_t>(sqlite3_column_int64(s, 0));
+          pipeline.name = text_at(s, 1);
+          pipeline.key = text_at(s, 2);
+          std::string text = blob(sqlite3_column_int64(s, 3));
+          if (!text.empty()) {
+            ByteReader in(text);
+            pipeline.has_source = true;
+            pipeline.name = in.text();
+            pipeline.entry = in.text();
+            pipeline.source = in.text();
+            pipeline.math = in.value_up_to<uint8_t>(2);
+            pipeline.lowering = in.value_up_to<uint8_t>(2);
+            pipeline.includes_files = in.boolean();
+            for (size_t i = in.count(1); i > 0 && in.ok(); --i) {
+              auto& constant = pipeline.constants.emplace_back();
+              constant.index = in.value<uint32_t>();
+              constant.name = in.text();
+              constant.type = in.text();
+              constant.bits = in.value<uint64_t>();
+            }
+            if (!in.is_done()) fail("pipelines row " + std::to_string(row), "it is damaged");
+          }
+          pipelines[pipeline.id] = std::move(pipeline);
+        });
+  query("select id,events from memory order by id", "memory",
+        [&](sqlite3_stmt* s, int64_t row) { read_memory(row, blob(sqlite3_column_int64(s, 1))); });
+  read_lists();
+  std::unordered_map<int64_t, const List*> by_id;
+  for (const List& list : lists) by_id[list.id] = &list;
+  auto check = [&](const char* table, int64_t row, int64_t list, int64_t command, uint64_t buffer,
+                   int64_t begin, int64_t end) {
+    std::string where = std::string(table) + " row " + std::to_string(row);
+    auto found = by_id.find(list);
+    if (found == by_id.end()) {
+      if (!is_complete()) return false;
+      fail(where, "there is no list " + std::to_string(list));
+    }
+    if (command < 0 || command >= static_cast<int64_t>(found->second->commands.size())) {
+      fail(where, "list " + std::to_string(list) + " has no command " + std::to_string(command));
+    }
+    auto known = buffers.find(buffer);
+    if (known == buffers.end()) {
+      fail(where, "there is no buffer " + std::to_string(buffer));
+    }
+    if (begin < 0 || end < begin || static_cast<uint64_t>(end) > known->second.size) {
+      fail(where, "bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+                      " are not inside buffer " + std::to_string(buffer));
+    }
+    return true;
+  };
+  query(
+      "select moment,list,command,buffer,first,bytes,size from contents join blobs on "
+      "blobs.id=contents.bytes order by contents.rowid",
+      "contents", [&](sqlite3_stmt* s, int64_t row) {
+        Contents c;
+        int moment = sqlite3_column_int(s, 0);
+        if (moment < 0 || moment > 2) {
+          fail("contents row " + std::to_string(row),
+               "there is no moment " + std::to_string(moment));
+        }
+        c.moment = static_cast<Moment>(moment);
+        c.list = sqlite3_column_int64(s, 1);
+        c.command = sqlite3_column_int64(s, 2);
+        c.buffer = static_cast<uint64_t>(sqlite3_column_int64(s, 3));
+        c.begin = sqlite3_column_int64(s, 4);
+        c.blob = sqlite3_column_int64(s, 5);
+        c.size = sqlite3_column_int64(s, 6);
+        if (c.size < 0 || c.size > largest_blob || c.begin > largest_blob) {
+          fail("contents row " + std::to_string(row), "it is larger than any buffer");
+        }
+        if (check("contents", row, c.list, c.command, c.buffer, c.begin, c.begin + c.size)) {
+          contents.push_back(c);
+        }
+      });
+  query("select list,command,buffer,first,last,digest from digests order by rowid", "digests",
+        [&](sqlite3_stmt* s, int64_t row) {
+          Digest d;
+          d.list = sqlite3_column_int64(s, 0);
+          d.command = sqlite3_column_int64(s, 1);
+          d.buffer = static_cast<uint64_t>(sqlite3_column_int64(s, 2));
+          d.begin = sqlite3_column_int64(s, 3);
+          d.end = sqlite3_column_int64(s, 4);
+          d.digest = text_at(s, 5);
+          if (check("digests", row, d.list, d.command, d.buffer, d.begin, d.end)) {
+            digests.push_back(std::move(d));
+          }
+        });
+}
+
+void Capture::read_memory(int64_t row, const std::string& events) {
+  ByteReader in(events);
+  while (in.ok() && !in.is_done()) {
+    auto kind = in.value_up_to<uint8_t>(2);
+    auto time = in.value<int64_t>();
+    auto id = in.value<uint64_t>();
+    Buffer& buffer = buffers[id];
+    buffer.id = id;
+    auto size = in.value<uint64_t>();
+    buffer.stream = in.value<int32_t>();
+    std::string_view op = in.text(), label = in.text();
+    if (kind == 2) {
+      buffer.retired = time;
+      continue;
+    }
+    buffer.size = size;
+    buffer.op = op;
+    buffer.label = label;
+    if (kind == 0) buffer.created = time;
+  }
+  if (!in.ok()) fail("memory row " + std::to_string(row), "it is damaged");
+}
+
+void Capture::read_lists() {
+  query("select id,sequence,stream,serial,commands,times from lists order by sequence", "lists",
+        [&](sqlite3_stmt* s, int64_t row) {
+          List& list = lists.emplace_back();
+          list.id = sqlite3_column_int64(s, 0);
+          list.sequence = sqlite3_column_int64(s, 1);
+          list.stream = sqlite3_column_int(s, 2);
+          list.serial = sqlite3_column_int64(s, 3);
+          bool known = std::any_of(queues.begin(), queues.end(),
+                                   [&](const Queue& q) { return q.stream == list.stream; });
+          if (!known) {
+            fail("lists row " + std::to_string(row),
+                 "there is no queue " + std::to_string(list.stream));
+          }
+          list.first_number = commands;
+          read_list(row, list, blob(sqlite3_column_int64(s, 4)), blob(sqlite3_column_int64(s, 5)));
+          commands += static_cast<int64_t>(list.commands.size());
+        });
+}
+
+void Capture::read_list(int64_t row, List& list, const std::string& text,
+                        const std::string& times) {
+  std::string where = "lists row " + std::to_string(row);
+  ByteReader in(text);
+  list.committed = in.value<int64_t>();
+  for (size_t i = in.count(12); i > 0 && in.ok(); --i) {
+    List::Wait wait{};
+    wait.stream = in.value<int32_t>();
+    wait.serial = in.value<uint64_t>();
+    list.waits.push_back(wait);
+  }
+  for (size_t i = in.count(17); i > 0 && in.ok(); --i) {
+    Op& op = list.ops.emplace_back();
+    op.first_command = in.value<uint32_t>();
+    op.command_count = in.value<uint32_t>();
+    op.replay = static_cast<exec::NotedOp::Replay>(in.value_up_to<uint8_t>(2));
+    op.text = in.text();
+  }
+  size_t count = in.count(50);
+  for (size_t i = 0; i < count && in.ok(); ++i) {
+    std::string place = where + ", command " + std::to_string(i);
+    Command& command = list.commands.emplace_back();
+    auto kind = in.value<uint8_t>();
+    if (kind > static_cast<uint8_t>(Command::Kind::dispatch)) {
+      // What other tools record: a queue's state among its commands, to be done again with each
+      // pass until the limit of sets is exceeded.
+      fail(place, kind == 4
+                      ? "it attaches a residency set: residency is state of a queue, recorded "
+                        "once, and never a command"
+                      : "there is no kind of command " + std::to_string(kind));
+    }
+    command.kind = static_cast<Command::Kind>(kind);
+    command.op = in.text();
+    command.detail = in.text();
+    command.label = in.text();
+    command.work = in.value<int64_t>();
+    command.tasks = in.value<int64_t>();
+    for (size_t k = in.count(25); k > 0 && in.ok(); --k) {
+      Binding& binding = command.bindings.emplace_back();
+      binding.buffer = in.value<uint64_t>();
+      binding.begin = in.value<int64_t>();
+      binding.end = in.value<int64_t>();
+      binding.writes = in.boolean();
+      auto known = buffers.find(binding.buffer);
+      if (in.ok() && known == buffers.end()) {
+        fail(place, "there is no buffer " + std::to_string(binding.buffer));
+      }
+      if (in.ok() && (binding.begin < 0 || binding.end < binding.begin ||
+                      static_cast<uint64_t>(binding.end) > known->second.size)) {
+        fail(place, "it binds bytes " + std::to_string(binding.begin) + " to " +
+                        std::to_string(binding.end) + " of buffer " +
+                        std::to_string(binding.buffer) + ", which has " +
+                        std::to_string(known->second.size));
+      }
+    }
+    for (size_t k = in.count(5); k > 0 && in.ok(); --k) {
+      exec::Edge edge{};
+      edge.predecessor = in.value<uint32_t>();
+      edge.kind = static_cast<exec::Edge::Kind>(in.value_up_to<uint8_t>(1));
+      if (in.ok() && edge.predecessor >= i) {
+        fail(place, "it comes after command " + std::to_string(edge.predecessor));
+      }
+      command.edges.push_back(edge);
+    }
+    // What a command touches beside its bindings' ranges is not its own.
+    auto check_range = [&](const Place& at, uint64_t bytes, bool writes) {
+      if (!in.ok()) return;
+      for (const Binding& binding : command.bindings) {
+        if (binding.buffer == at.buffer && binding.writes == writes && at.offset >= binding.begin &&
+            at.offset <= binding.end && bytes <= static_cast<uint64_t>(binding.end - at.offset)) {
+          return;
+        }
+      }
+      fail(place, "it touches bytes that it does not bind");
+    };
+    switch (command.kind) {
+      case Command::Kind::native:
+        break;
+      case Command::Kind::copy:
+        command.source = read_place(in);
+        command.target = read_place(in);
+        command.bytes = in.value<uint64_t>();
+        check_range(command.source, command.bytes, false);
+        check_range(command.target, command.bytes, true);
+        break;
+      case Command::Kind::fill:
+        command.pattern = in.text();
+        command.target = read_place(in);
+        command.bytes = in.value<uint64_t>();
+        check_range(command.target, command.bytes, true);
+        if (in.ok() && (command.pattern.empty() || command.pattern.size() > 16 ||
+                        (command.pattern.size() & (command.pattern.size() - 1)) != 0)) {
+          fail(place, "its pattern has " + std::to_string(command.pattern.size()) + " bytes");
+        }
+        break;
+      case Command::Kind::dispatch:
+        command.pipeline = in.value<uint64_t>();
+        for (uint32_t& size : command.grid) size = in.value<uint32_t>();
+        for (uint32_t& size : command.threadgroup) size = in.value<uint32_t>();
+        for (size_t k = in.count(28); k > 0 && in.ok(); --k) {
+          Argument& argument = command.arguments.emplace_back();
+          argument.bytes = in.value<uint32_t>();
+          argument.value = in.text();
+          argument.place = read_place(in);
+          if (argument.place.buffer == 0 || !in.ok()) continue;
+          bool bound =
+              std::any_of(command.bindings.begin(), command.bindings.end(), [&](const Binding& b) {
+                return b.buffer == argument.place.buffer && argument.place.offset >= b.begin &&
+                       argument.place.offset <= b.end;
+              });
+          if (!bound) fail(place, "it touches bytes that it does not bind");
+        }
+        if (in.ok() && !pipelines.contains(command.pipeline)) {
+          fail(place, "there is no pipeline " + std::to_string(command.pipeline));
+        }
+        break;
+    }
+  }
+  if (!in.is_done()) fail(where, "it is damaged");
+  uint32_t next = 0;
+  for (const Op& op : list.ops) {
+    if (op.first_command != next || op.command_count > count - next) {
+      fail(where, "its ops do not follow each other");
+    }
+    next += op.command_count;
+  }
+  if (next != count) fail(where, "its ops do not follow each other");
+  ByteReader clock(times);
+  for (Command& command : list.commands) {
+    command.start = clock.value<int64_t>();
+    command.end = clock.value<int64_t>();
+    command.thread = clock.value<int32_t>();
+    command.failed = clock.boolean();
+    if (command.start < 0 || command.end < command.start) {
+      fail(where, "a command ends before it starts");
+    }
+  }
+  if (!clock.is_done()) fail(where, "its times are damaged");
+}
+
+}  // namespace holdfast::capture

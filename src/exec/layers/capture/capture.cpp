@@ -1,0 +1,86 @@
+#include "exec/layers/capture/capture.h"
+
+#include <cstdio>
+#include <stdexcept>
+
+#include "base/environment.h"
+#include "exec/layers/capture/capture_layer.h"
+#include "exec/layers/capture/recording.h"
+#include "exec/runtime.h"
+
+namespace holdfast::exec::capture {
+namespace {
+
+struct Current {
+  sync::Mutex mutex;
+  // Guarded by mutex.
+  std::shared_ptr<CaptureLayer> layer;
+};
+
+Current& current() {
+  static auto* kept = new Current;
+  return *kept;
+}
+
+void start_layer(const std::string& path, const CaptureOptions& options,
+                 std::set<int> old_queues) {
+  std::lock_guard guard(current().mutex);
+  if (current().layer) {
+    throw std::runtime_error(
+        "[start_capture] a capture is being recorded already; call stop_capture first");
+  }
+  current().layer = std::make_shared<CaptureLayer>(path, options, std::move(old_queues));
+  layers::add(current().layer);
+  recording.store(true);
+}
+
+std::string stop_layer(bool drain) {
+  std::shared_ptr<CaptureLayer> layer;
+  {
+    std::lock_guard guard(current().mutex);
+    layer = std::move(current().layer);
+    current().layer = nullptr;
+  }
+  if (!layer) return "";
+  if (drain) Runtime::get().drain();
+  recording.store(false);
+  layers::remove(layer.get());
+  return layer->finish();
+}
+
+}  // namespace
+
+void start(const std::string& path, const CaptureOptions& options) {
+  if (path.empty()) throw std::invalid_argument("[start_capture] expected the path of a file");
+  Runtime::get().drain();
+  std::set<int> old_queues;
+  for (const Stream& stream : Runtime::get().streams()) old_queues.insert(stream.index);
+  start_layer(path, options, std::move(old_queues));
+}
+
+void stop() {
+  std::string problem = stop_layer(true);
+  if (!problem.empty()) {
+    throw std::runtime_error("[stop_capture] the capture is not complete: " + problem);
+  }
+}
+
+void start_from_environment() {
+  const environment::Settings& settings = environment::settings();
+  if (settings.capture.empty()) return;
+  CaptureOptions options;
+  options.contents = settings.capture_contents;
+  options.digests = settings.capture_digests;
+  options.skip_lists = settings.capture_skip;
+  options.count_lists = settings.capture_count;
+  start_layer(settings.capture, options, {});  // the runtime starts: there are none
+}
+
+void stop_at_exit() noexcept {
+  std::string problem = stop_layer(false);
+  if (!problem.empty()) {
+    std::fprintf(stderr, "[holdfast] the capture is not complete: %s\n", problem.c_str());
+  }
+}
+
+}  // namespace holdfast::exec::capture

@@ -1,0 +1,66 @@
+// CaptureFile: a .hfcap file being written. The schema is in docs/capture.md. One thread writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/hash.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace holdfast::exec::capture {
+
+// Of the file; a reader refuses a newer one.
+constexpr int format_version = 1;
+
+// When bytes of a buffer have to be written by a replay.
+enum class Moment : int {
+  start = 0,   // before everything: what was there before the capture
+  before = 1,  // before the command: the host wrote
+  after = 2,   // after the last command of an op that cannot be run again: what it wrote
+};
+
+// Every function throws std::runtime_error, with SQLite's reason, when it cannot write.
+class CaptureFile {
+ public:
+  // Makes the file; one that is there is replaced. `max_bytes`: 0, or when to say that it is full.
+  CaptureFile(const std::string& path, uint64_t max_bytes);
+  ~CaptureFile();
+  CaptureFile(const CaptureFile&) = delete;
+  CaptureFile& operator=(const CaptureFile&) = delete;
+
+  void begin();
+  void commit();
+  void meta(const std::string& key, const std::string& value);
+  // The row of the bytes, compressed; equal bytes are one row.
+  int64_t blob(std::string_view bytes);
+  void list(int64_t id, int64_t sequence, int stream, int64_t serial, std::string_view commands,
+            std::string_view times);
+  void contents(Moment moment, int64_t list, int64_t command, int64_t buffer, int64_t begin,
+                std::string_view bytes);
+  void digest(int64_t list, int64_t command, int64_t buffer, int64_t begin, int64_t end,
+              const Hash128& hash);
+  void pipeline(int64_t id, const std::string& name, const std::string& key_hash,
+                std::string_view description);
+  void queue(int stream, const std::string& device, bool created_while_capturing);
+  void memory(std::string_view events);
+
+ private:
+  void run(const char* sql);
+  sqlite3_stmt* prepare(const char* sql);
+  [[noreturn]] void fail(const char* doing);
+  template <class... Values>
+  void insert(sqlite3_stmt* statement, const Values&... values);
+
+  std::string path_;
+  sqlite3* database_ = nullptr;
+  sqlite3_stmt *meta_ = nullptr, *blob_ = nullptr, *list_ = nullptr, *contents_ = nullptr,
+               *digest_ = nullptr, *pipeline_ = nullptr, *queue_ = nullptr, *memory_ = nullptr;
+  std::unordered_map<std::string, int64_t> blobs_;  // by digest and size
+};
+
+}  // namespace holdfast::exec::capture

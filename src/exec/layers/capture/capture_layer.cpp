@@ -1,0 +1,518 @@
+#include "exec/layers/capture/capture_layer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/machine.h"
+#include "devices/device.h"
+#include "exec/kernel_request.h"
+#include "exec/queue.h"
+
+namespace holdfast::exec::capture {
+namespace {
+
+// What may wait for the writing thread before those who record wait for it.
+constexpr size_t most_waiting = size_t{512} << 20;
+constexpr size_t event_block = size_t{64} << 10;
+
+Stream stream_of_queue(const DeviceQueue* queue) {
+  return static_cast<const Queue*>(queue->owner)->stream();
+}
+
+std::string text_of(const label::Label& label) { return label ? *label : std::string(); }
+
+}  // namespace
+
+// --- intervals ---
+
+void Intervals::add(int64_t begin, int64_t end) { take_missing(begin, end); }
+
+std::vector<std::pair<int64_t, int64_t>> Intervals::take_missing(int64_t begin, int64_t end) {
+  std::vector<std::pair<int64_t, int64_t>> missing;
+  if (begin >= end) return missing;
+  // The usual case: it is all there.
+  auto first = std::lower_bound(ranges_.begin(), ranges_.end(), begin,
+                                [](const auto& range, int64_t at) { return range.second < at; });
+  int64_t at = begin, low = begin, high = end;
+  auto last = first;
+  for (; last != ranges_.end() && last->first <= end; ++last) {
+    if (last->first > at) missing.emplace_back(at, last->first);
+    at = std::max(at, last->second);
+    low = std::min(low, last->first);
+    high = std::max(high, last->second);
+  }
+  if (at < end) missing.emplace_back(at, end);
+  if (missing.empty()) return missing;
+  first = ranges_.erase(first, last);
+  ranges_.insert(first, {low, high});
+  return missing;
+}
+
+// --- a list between its commit and its completion ---
+
+struct CaptureLayer::ListRecord final : CommandObserver {
+  struct Time {
+    int64_t start, end;
+    int32_t thread;
+    uint8_t failed;
+  };
+  CaptureLayer& layer;
+  int64_t id = 0;
+  std::string commands;
+  std::vector<Time> times;
+  std::vector<NotedOp> ops;  // in order; together they are all commands
+  size_t op = 0;             // the one that is running
+
+  explicit ListRecord(CaptureLayer& owner) : layer(owner) {}
+
+  void before(const CommandList& list, uint32_t command) noexcept override {
+    try {
+      layer.save_contents(*this, list, command);
+    } catch (const std::exception& error) {
+      layer.lose(error.what());
+    }
+    times[command].thread = static_cast<int32_t>(::gettid());
+    times[command].start = layer.nanoseconds();
+  }
+  void after(const CommandList& list, uint32_t command, bool failed) noexcept override {
+    times[command].end = layer.nanoseconds();
+    times[command].failed = failed;
+    if (failed) return;
+    try {
+      layer.check_outputs(*this, list, command);
+    } catch (const std::exception& error) {
+      layer.lose(error.what());
+    }
+  }
+};
+
+CaptureLayer::CaptureLayer(const std::string& path, const CaptureOptions& options,
+                           std::set<int> old_queues)
+    : options_(options),
+      start_(sync::now()),
+      file_(path, options.max_file_bytes),
+      old_queues_(std::move(old_queues)) {
+  file_.meta("contents", options.contents ? "1" : "0");
+  file_.meta("digests", options.digests ? "1" : "0");
+  file_.meta("instruction set",
+             machine::instruction_set_name(machine::supports(machine::InstructionSet::avx512)
+                                               ? machine::InstructionSet::avx512
+                                           : machine::supports(machine::InstructionSet::avx2)
+                                               ? machine::InstructionSet::avx2
+                                               : machine::InstructionSet::baseline));
+  writer_ = sync::Thread("holdfast-capture", [this] { run_writer(); });
+}
+
+CaptureLayer::~CaptureLayer() { finish(); }
+
+int64_t CaptureLayer::nanoseconds() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(sync::now() - start_).count();
+}
+
+void CaptureLayer::lose(const std::string& reason) noexcept {
+  std::lock_guard guard(writer_mutex_);
+  if (is_lost_.exchange(true)) return;
+  try {
+    lost_ = reason;
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// --- the writing thread ---
+
+void CaptureLayer::write(size_t bytes, Write work) {
+  if (is_lost_.load(std::memory_order_relaxed)) return;
+  std::unique_lock lock(writer_mutex_);
+  changed_.wait(lock, [&] { return waiting_bytes_ < most_waiting || is_lost_.load(); });
+  waiting_bytes_ += bytes;
+  waiting_.emplace_back(bytes, std::move(work));
+  if (waiting_.size() == 1) changed_.notify_all();
+}
+
+void CaptureLayer::run_writer() {
+  std::unique_lock lock(writer_mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return is_closing_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    std::deque<std::pair<size_t, Write>> batch = std::exchange(waiting_, {});
+    lock.unlock();
+    size_t bytes = 0;
+    try {
+      if (!is_lost_.load()) file_.begin();
+      for (auto& [size, work] : batch) {
+        bytes += size;
+        if (!is_lost_.load()) work(file_);
+      }
+      if (!is_lost_.load()) file_.commit();
+    } catch (const std::exception& error) {
+      lose(error.what());
+      try {
+        file_.commit();  // what was written before is worth having
+      } catch (const std::exception&) {
+      }
+    }
+    batch.clear();
+    lock.lock();
+    waiting_bytes_ -= bytes;
+    changed_.notify_all();
+  }
+}
+
+std::string CaptureLayer::finish() noexcept {
+  {
+    std::lock_guard guard(writer_mutex_);
+    is_closing_ = true;
+    changed_.notify_all();
+  }
+  if (!writer_.joinable()) return lost_;
+  writer_.join();
+  writer_ = {};
+  try {
+    std::string state = "complete";
+    for (const std::string& name : not_hermetic_) {
+      state = "complete";
+      file_.meta("not hermetic: " + name, "its results are recorded");
+    }
+    if (!options_.contents) file_.meta("not hermetic: contents", "they were not asked for");
+    file_.memory(events_.take());
+    Allocator& allocator = Allocator::get();
+    file_.meta("wired limit", std::to_string(wired_limit_.load()));
+    file_.meta("max bytes per set", std::to_string(allocator.residency().max_bytes_per_set()));
+    file_.meta("nanoseconds", std::to_string(nanoseconds()));
+    if (!lost_.empty()) state = "incomplete: " + lost_;
+    file_.meta("state", state);
+  } catch (const std::exception& error) {
+    // The file still says that it is being recorded.
+    if (lost_.empty()) lost_ = error.what();
+  }
+  return lost_;
+}
+
+// --- buffers ---
+
+void CaptureLayer::add_event(uint8_t kind, const Buffer& buffer, uint64_t identity) {
+  events_.value(kind);
+  events_.value(nanoseconds());
+  events_.value(identity);
+  events_.value(static_cast<uint64_t>(buffer.size()));
+  events_.value(static_cast<int32_t>(buffer.stream()));
+  events_.text(buffer.op());
+  events_.text(kind == 2 ? std::string_view() : text_of(buffer.label()));
+  event_bytes_ += 64;
+  if (event_bytes_ < event_block) return;
+  event_bytes_ = 0;
+  std::string block = events_.take();
+  events_ = {};
+  size_t size = block.size();
+  write(size, [block = std::move(block)](CaptureFile& file) { file.memory(block); });
+}
+
+void CaptureLayer::on_create(const Buffer& buffer) {
+  try {
+    std::lock_guard guard(mutex_);
+    add_event(0, buffer, buffer.identity());
+    known_[buffer.identity()].is_garbage = buffer.stream() >= 0;
+  } catch (const std::bad_alloc&) {
+    lose("no memory");
+  }
+}
+
+void CaptureLayer::on_retire(const Buffer& buffer) {
+  try {
+    std::lock_guard guard(mutex_);
+    if (known_.erase(buffer.identity()) > 0) add_event(2, buffer, buffer.identity());
+  } catch (const std::bad_alloc&) {
+    lose("no memory");
+  }
+}
+
+void CaptureLayer::on_host_access(const Buffer& buffer, int64_t, int64_t) {
+  std::lock_guard guard(mutex_);
+  auto found = known_.find(buffer.identity());
+  if (found != known_.end()) found->second.is_host_visible = true;
+}
+
+// A buffer that is older than the capture. With mutex_ held.
+void CaptureLayer::note_buffer(const Buffer& buffer, uint64_t identity) {
+  if (known_.try_emplace(identity).second) add_event(1, buffer, identity);
+}
+
+// --- lists ---
+
+// Which buffer an address lies in, among those of the command: buffer and offset, or buffer 0.
+void CaptureLayer::describe_address(const CommandList& list, const Command& command,
+                                    const void* address, ByteWriter& out) {
+  for (uint32_t i = 0; i < command.binding_count; ++i) {
+    const Binding& binding = list.bindings[command.first_binding + i];
+    auto first = static_cast<const char*>(binding.storage->address);
+    auto at = static_cast<const char*>(address);
+    if (at < first || at >= first + std::max<size_t>(binding.storage->capacity, 1)) continue;
+    out.value(binding.identity);
+    out.value(static_cast<int64_t>(at - first));
+    return;
+  }
+  out.value(uint64_t{0});
+  out.value(int64_t{0});
+}
+
+void CaptureLayer::describe(const CommandList& list, const Command& command, ByteWriter& out) {
+  out.value(static_cast<uint8_t>(command.kind));
+  out.text(command.op);
+  out.text(command.detail);
+  out.text(command.label ? std::string_view(*command.label) : std::string_view());
+  out.value(command.work);
+  out.value(command.tasks);
+  out.value(static_cast<uint64_t>(command.binding_count));
+  for (uint32_t i = 0; i < command.binding_count; ++i) {
+    const Binding& binding = list.bindings[command.first_binding + i];
+    note_buffer(*binding.buffer, binding.identity);
+    out.value(binding.identity);
+    out.value(binding.begin);
+    out.value(binding.end);
+    out.value(static_cast<uint8_t>(binding.writes));
+  }
+  out.value(static_cast<uint64_t>(command.edge_count));
+  for (uint32_t i = 0; i < command.edge_count; ++i) {
+    const Edge& edge = list.edges[command.first_edge + i];
+    out.value(edge.predecessor);
+    out.value(static_cast<uint8_t>(edge.kind));
+  }
+  switch (command.kind) {
+    case Command::Kind::native:
+      break;
+    case Command::Kind::copy:
+      describe_address(list, command, command.source, out);
+      describe_address(list, command, command.target, out);
+      out.value(static_cast<uint64_t>(command.bytes));
+      break;
+    case Command::Kind::fill:
+      out.text({static_cast<const char*>(command.source), command.pattern_size});
+      describe_address(list, command, command.target, out);
+      out.value(static_cast<uint64_t>(command.bytes));
+      break;
+    case Command::Kind::dispatch: {
+      const Dispatch& dispatch = *command.dispatch;
+      const auto& arguments = command.pipeline->interface().arguments;
+      note_pipeline(*command.pipeline);
+      out.value(command.pipeline_identity);
+      for (uint32_t size : dispatch.grid) out.value(size);
+      for (uint32_t size : dispatch.threadgroup) out.value(size);
+      out.value(static_cast<uint64_t>(arguments.size()));
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        uint32_t bytes = dispatch.threadgroup_bytes ? dispatch.threadgroup_bytes[i] : 0;
+        bool is_bytes = dispatch.buffers[i] && bytes > 0;
+        out.value(bytes);
+        out.text(is_bytes ? std::string_view(static_cast<const char*>(dispatch.buffers[i]), bytes)
+                          : std::string_view());
+        describe_address(list, command, is_bytes ? nullptr : dispatch.buffers[i], out);
+      }
+      break;
+    }
+  }
+}
+
+void CaptureLayer::note_pipeline(const Pipeline& pipeline) {
+  if (!pipelines_.insert(pipeline.identity()).second) return;
+  ByteWriter out;
+  std::string key;
+  if (pipeline.origin) {
+    const KernelRequest& request =
+        **static_cast<const Ref<const KernelRequest>*>(pipeline.origin.get());
+    const msl::KernelSource& source = request.source();
+    key = to_hex(request.hash());
+    out.text(source.kernel);
+    out.text(source.entry);
+    out.text(source.text);
+    out.value(static_cast<uint8_t>(source.math));
+    out.value(static_cast<uint8_t>(request.options().lowering));
+    // A source that includes files cannot be compiled from what the capture holds.
+    bool includes = !source.directory.empty() && source.text.find("include \"") != source.text.npos;
+    out.value(static_cast<uint8_t>(includes));
+    out.value(static_cast<uint64_t>(source.constants.size()));
+    for (const msl::FunctionConstant& constant : source.constants) {
+      out.value(constant.index);
+      out.text(constant.name);
+      out.text(constant.type);
+      out.value(constant.bits);
+    }
+  } else {
+    not_hermetic_.insert(pipeline.name());
+  }
+  std::string text = out.take();
+  write(text.size(), [id = static_cast<int64_t>(pipeline.identity()), name = pipeline.name(), key,
+                      text](CaptureFile& file) { file.pipeline(id, name, key, text); });
+}
+
+void CaptureLayer::on_commit(CommandList& list) {
+  if (list.commands.empty() || is_lost_.load(std::memory_order_relaxed)) return;
+  int64_t number = lists_seen_.fetch_add(1);
+  if (number < options_.skip_lists) return;
+  if (options_.count_lists >= 0 && number >= options_.skip_lists + options_.count_lists) return;
+  try {
+    auto record = std::make_unique<ListRecord>(*this);
+    record->id = next_list_.fetch_add(1);
+    record->times.resize(list.commands.size());
+    // Ops that were encoded before the capture began have no notes: their results are recorded.
+    uint32_t next = 0;
+    auto without_note = [&](uint32_t until) {
+      for (; next < until; ++next) {
+        NotedOp op{next, 1, NotedOp::Replay::none, {}, {}};
+        const Command& command = list.commands[next];
+        if (command.kind != Command::Kind::native) op.replay = NotedOp::Replay::commands;
+        for (uint32_t i = 0; i < command.binding_count; ++i) {
+          const Binding& b = list.bindings[command.first_binding + i];
+          if (b.writes) op.outputs.push_back({b.identity, b.begin, b.end});
+        }
+        record->ops.push_back(std::move(op));
+      }
+    };
+    for (NotedOp& op : list.notes) {
+      without_note(op.first_command);
+      next = op.first_command + op.command_count;
+      record->ops.push_back(std::move(op));
+    }
+    without_note(static_cast<uint32_t>(list.commands.size()));
+    list.notes.clear();
+
+    ByteWriter out;
+    std::lock_guard guard(mutex_);
+    Stream stream = stream_of_queue(list.queue);
+    if (queues_.insert(stream.index).second) {
+      bool is_new = !old_queues_.contains(stream.index);
+      write(0, [stream, is_new](CaptureFile& file) {
+        file.queue(stream.index, stream.device == holdfast::Device::gpu ? "gpu" : "cpu", is_new);
+      });
+    }
+    wired_limit_.store(std::max(wired_limit_.load(), Allocator::get().residency().limit()));
+    out.value(nanoseconds());
+    out.value(static_cast<uint64_t>(list.waits.size()));
+    for (const Stamp& wait : list.waits) {
+      out.value(static_cast<int32_t>(stream_of_queue(wait.queue).index));
+      out.value(wait.serial);
+    }
+    out.value(static_cast<uint64_t>(record->ops.size()));
+    for (const NotedOp& op : record->ops) {
+      out.value(op.first_command);
+      out.value(op.command_count);
+      out.value(static_cast<uint8_t>(op.replay));
+      out.text(op.text);
+      if (op.replay == NotedOp::Replay::none) {
+        not_hermetic_.insert(list.commands[op.first_command].op);
+      }
+    }
+    out.value(static_cast<uint64_t>(list.commands.size()));
+    for (const Command& command : list.commands) describe(list, command, out);
+    record->commands = out.take();
+    list.observer = record.release();
+  } catch (const std::exception& error) {
+    lose(error.what());
+  }
+}
+
+// Copies what the command is about to read, or to overwrite in part, and nobody knows yet.
+void CaptureLayer::save_contents(ListRecord& record, const CommandList& list, uint32_t index) {
+  if (!options_.contents && !options_.digests) return;
+  const Command& command = list.commands[index];
+  for (uint32_t i = 0; i < command.binding_count; ++i) {
+    const Binding& binding = list.bindings[command.first_binding + i];
+    std::vector<std::pair<int64_t, int64_t>> missing;
+    bool is_garbage;
+    Moment moment = Moment::start;
+    {
+      std::lock_guard guard(mutex_);
+      Known& known = known_[binding.identity];
+      missing = known.bytes.take_missing(binding.begin, binding.end);
+      is_garbage = known.is_garbage;
+      if (known.is_host_visible && !binding.writes) {
+        // The host may have written. Bytes that are as they were are one row of the file.
+        bool is_all =
+            binding.begin == 0 && binding.end == static_cast<int64_t>(binding.buffer->size());
+        known.is_host_visible = !is_all;
+        std::pair range(binding.begin, binding.end);
+        if (missing.empty() || missing[0] != range) {
+          missing = {range};
+          moment = Moment::before;
+          is_garbage = false;
+        }
+      }
+    }
+    for (auto [begin, end] : missing) {
+      char* address = static_cast<char*>(binding.storage->address) + begin;
+      auto size = static_cast<size_t>(end - begin);
+      if (is_garbage) {
+        // What no command writes would differ from run to run: it is 0 here and in a replay.
+        if (options_.digests) std::memset(address, 0, size);
+      } else if (options_.contents) {
+        write(size, [bytes = std::string(address, size), buffer = binding.identity, first = begin,
+                     list_id = record.id, index, moment](CaptureFile& file) {
+          file.contents(moment, list_id, index, static_cast<int64_t>(buffer), first, bytes);
+        });
+      }
+    }
+  }
+}
+
+// After the last command of an op: digests of its outputs, or the outputs themselves.
+void CaptureLayer::check_outputs(ListRecord& record, const CommandList& list, uint32_t index) {
+  while (record.op < record.ops.size() &&
+         record.ops[record.op].first_command + record.ops[record.op].command_count <= index) {
+    ++record.op;
+  }
+  if (record.op == record.ops.size()) return;
+  const NotedOp& op = record.ops[record.op];
+  if (op.first_command + op.command_count != index + 1) return;
+  bool save = op.replay == NotedOp::Replay::none && options_.contents;
+  if (!options_.digests && !save) return;
+  for (const NotedOp::Output& output : op.outputs) {
+    const char* address = nullptr;
+    for (uint32_t c = op.first_command; c <= index && !address; ++c) {
+      const Command& command = list.commands[c];
+      for (uint32_t i = 0; i < command.binding_count; ++i) {
+        const Binding& binding = list.bindings[command.first_binding + i];
+        if (binding.identity == output.buffer) {
+          address = static_cast<const char*>(binding.storage->address);
+        }
+      }
+    }
+    if (!address) continue;
+    std::string_view bytes(address + output.begin, static_cast<size_t>(output.end - output.begin));
+    if (options_.digests) {
+      write(0, [output, hash = hash_bytes(bytes), id = record.id, index](CaptureFile& file) {
+        file.digest(id, index, static_cast<int64_t>(output.buffer), output.begin, output.end, hash);
+      });
+    }
+    if (save) {
+      write(bytes.size(),
+            [output, copy = std::string(bytes), id = record.id, index](CaptureFile& file) {
+              file.contents(Moment::after, id, index, static_cast<int64_t>(output.buffer),
+                            output.begin, copy);
+            });
+    }
+  }
+}
+
+void CaptureLayer::on_complete(const CommandList& list) {
+  std::unique_ptr<ListRecord> record(dynamic_cast<ListRecord*>(list.observer));
+  if (!record) return;
+  try {
+    ByteWriter times;
+    for (const ListRecord::Time& time : record->times) {
+      times.value(time.start);
+      times.value(time.end);
+      times.value(time.thread);
+      times.value(time.failed);
+    }
+    write(record->commands.size(),
+          [commands = std::move(record->commands), text = times.take(), id = record->id,
+           sequence = next_sequence_.fetch_add(1), stream = stream_of_queue(list.queue).index,
+           serial = static_cast<int64_t>(list.serial)](CaptureFile& file) {
+            file.list(id, sequence, stream, serial, commands, text);
+          });
+  } catch (const std::exception& error) {
+    lose(error.what());
+  }
+}
+
+}  // namespace holdfast::exec::capture
