@@ -31,5 +31,6 @@ int run_info(Arguments arguments);
 int run_kernel(Arguments arguments);
 int run_ops(Arguments arguments);
 int run_switches(Arguments arguments);
+int run_trace(Arguments arguments);
 
 }  // namespace holdfast::tool

@@ -82,6 +82,26 @@ constexpr Command all_commands[] = {
      "  --markdown   the page docs/ops.md\n", run_ops},
     {"switches", "[--markdown]", "the environment switches, with their values now",
      "  --markdown   the table as the README has it\n", run_switches},
+    {"trace", "info|list|show|replay|diff|export|report FILE [OPTION...]",
+     "look at a capture, and run it again",
+     "holdfast trace info FILE            is it hermetic? counts and sizes\n"
+     "holdfast trace list FILE            every command\n"
+     "holdfast trace show FILE COMMAND    bindings, values, source\n"
+     "holdfast trace replay FILE          run it again, and compare the bits; exit status 1 when "
+     "they\n"
+     "                                    differ, naming the first command that does\n"
+     "  --passes N     so many times      --only A..B  check and time only these commands\n"
+     "  --bench        print times        --device cpu the device that there is\n"
+     "holdfast trace diff FILE FILE       first difference, and times by kernel; status 1 when "
+     "there\n"
+     "                                    is one\n"
+     "holdfast trace export FILE --perfetto OUT.json\n"
+     "holdfast trace report FILE [-o OUT.html]\n"
+     "                                    one page: timeline, table, memory, dependencies, "
+     "sources\n"
+     "\n"
+     "A capture is made with metal::start_capture or HOLDFAST_CAPTURE=FILE; see docs/capture.md.\n",
+     run_trace},
     {"version", "", "the version", "", run_version},
     {"help", "[COMMAND]", "this text, or a command's", "", run_help},
 };
