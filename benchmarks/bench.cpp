@@ -30,6 +30,7 @@ constexpr Suite all_suites[] = {
     {"reduce", "sums and softmax of a 4096 x 4096 matrix", run_reduce},
     {"retain", "what it costs that command lists own what they refer to", run_retain},
     {"validation", "what validation costs while it is on", run_validation},
+    {"capture", "what a capture costs while it is recorded", run_capture},
     {"matmul", "a 2048 x 2048 product against OpenBLAS", run_matmul},
     {"ops", "ops beside the machine's limits, and a frozen list beside MLX, JAX and NumPy",
      run_ops},

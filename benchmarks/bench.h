@@ -214,6 +214,7 @@ void run_overhead(Report&, const Options&);
 void run_elementwise(Report&, const Options&);
 void run_reduce(Report&, const Options&);
 void run_retain(Report&, const Options&);
+void run_capture(Report&, const Options&);
 void run_validation(Report&, const Options&);
 void run_python(Report&, const Options&);
 void run_matmul(Report&, const Options&);

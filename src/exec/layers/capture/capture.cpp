@@ -22,8 +22,7 @@ Current& current() {
   return *kept;
 }
 
-void start_layer(const std::string& path, const CaptureOptions& options,
-                 std::set<int> old_queues) {
+void start_layer(const std::string& path, const CaptureOptions& options, std::set<int> old_queues) {
   std::lock_guard guard(current().mutex);
   if (current().layer) {
     throw std::runtime_error(

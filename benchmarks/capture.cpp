@@ -1,0 +1,80 @@
+// What a capture costs while it is recorded: a decode loop with and without, in turn, in one run.
+#include <holdfast/holdfast.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "benchmarks/bench.h"
+#include "benchmarks/decode.h"
+
+namespace holdfast::bench {
+namespace {
+
+constexpr DecodeSizes sizes{256, 8, 64, 256};
+constexpr int steps_per_sample = 8;
+
+// The ratio of a step that is recorded to one that is not; starting and stopping are not counted.
+void compare(Report& report, const Options& options, const DecodeModel& model, const char* name,
+             const metal::CaptureOptions& capture, double limit) {
+  std::filesystem::path path = std::filesystem::temp_directory_path() /
+                               ("holdfast-bench-" + std::to_string(::getpid()) + ".hfcap");
+  DecodeState state = make_decode_state(model);
+  array x = slice(model.embedding, {0, 0}, {1, model.sizes.width});
+  eval(x);
+  auto run = [&] {
+    for (int i = 0; i < steps_per_sample; ++i) {
+      x = decode_step(model, state, std::move(x), [](array&) {});
+      eval(x);
+    }
+  };
+  run();
+  std::vector<double> on, off, ratios;
+  uintmax_t bytes = 0;
+  auto start = Clock::now();
+  double budget = options.quick ? 3.0 : 15.0;
+  while (ratios.size() < 7 ||
+         std::chrono::duration<double>(Clock::now() - start).count() < budget) {
+    off.push_back(seconds_of(run));
+    metal::start_capture(path.string(), capture);
+    on.push_back(seconds_of(run));
+    metal::stop_capture();
+    bytes = std::filesystem::file_size(path);
+    ratios.push_back(on.back() / off.back());
+  }
+  std::filesystem::remove(path);
+  double best = *std::min_element(on.begin(), on.end()) / *std::min_element(off.begin(), off.end());
+  char note[96];
+  std::snprintf(note, sizeof(note), "%zu pairs, best to best %.2f, %ju bytes of file a step",
+                ratios.size(), best, bytes / steps_per_sample);
+  report.add({.name = name,
+              .value = median(on) / steps_per_sample * 1e6,
+              .unit = "µs/step",
+              .reference = "not recorded",
+              .reference_value = median(off) / steps_per_sample * 1e6,
+              .ratio = median(ratios),
+              .bar = ratio_at_most(limit),
+              .note = note});
+}
+
+}  // namespace
+
+void run_capture(Report& report, const Options& options) {
+  DecodeModel model = make_decode_model(sizes, 21);
+  compare(report, options, model, "decode step, commands only",
+          {.contents = false,
+           .digests = false,
+           .skip_lists = 0,
+           .count_lists = -1,
+           .max_file_bytes = 0},
+          1.3);
+  compare(
+      report, options, model, "decode step, with digests",
+      {.contents = false, .digests = true, .skip_lists = 0, .count_lists = -1, .max_file_bytes = 0},
+      2.5);
+  compare(report, options, model, "decode step, with digests and contents", {}, 10);
+}
+
+}  // namespace holdfast::bench
