@@ -62,7 +62,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             record.append(f"{target},sha256={digest},{len(data)}")
             entry = zipfile.ZipInfo(target)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if executable else 0o644) << 16
+            entry.external_attr = (0o100755 if executable else 0o100644) << 16
             wheel.writestr(entry, data)
 
         for target, path in contents():

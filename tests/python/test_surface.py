@@ -70,8 +70,10 @@ def plain(value):
     kind = type(value).__name__
     if kind == "array" and hasattr(value, "tolist"):
         return repr(value.dtype).rpartition(".")[2], value.shape, np.array(value.tolist())
-    if isinstance(value, (bool, int, float, complex, str, type(None))):
+    if isinstance(value, (bool, int, float, complex, type(None))):
         return value
+    if isinstance(value, str):
+        return value.replace("mlx.core", "holdfast.core")
     text = repr(value)
     return kind if " object at 0x" in text else text.replace("mlx.core", "holdfast.core")
 
