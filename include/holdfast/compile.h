@@ -22,9 +22,10 @@ enum class CompileMode { disabled, no_simplify, no_fuse, enabled };
 // the traces of the 1024 functions that were called last are kept, and 128 of each.
 //
 // With `shapeless` one trace serves all shapes of as many dimensions: numbers that `fun` reads from
-// a shape keep the value of the first call (mean, var and number_of_elements do not). Ops whose
-// result's shape does not follow from their inputs (reshape, slice, broadcast_to, …) are refused by
-// the first call, with std::invalid_argument that names the op.
+// a shape keep the value of the first call; the ops themselves do not read any. Sizes that are
+// given (reshape to {2, -1}, broadcast_to) are checked by each call. Ops whose result's shape does
+// not follow from their inputs (slice, split, …) are refused by the first call, with
+// std::invalid_argument that names the op.
 std::function<std::vector<array>(const std::vector<array>&)> compile(
     std::function<std::vector<array>(const std::vector<array>&)> fun, bool shapeless = false);
 // Functions without state share their traces among all that compile them.

@@ -8,16 +8,18 @@
 namespace holdfast {
 namespace {
 
-[[noreturn]] void missing(const Primitive& primitive, const char* what) {
+[[noreturn]] void missing(const Primitive& primitive, const char* what, const char* advice) {
   throw std::invalid_argument(std::string("[Primitive::") + what + "] not implemented for " +
-                              primitive.name());
+                              primitive.name() + "; " + advice);
 }
 
 }  // namespace
 
 std::vector<array> Primitive::vjp(const std::vector<array>&, const std::vector<array>&,
                                   const std::vector<int>&, const std::vector<array>&) {
-  missing(*this, "vjp");
+  missing(*this, "vjp",
+          "stop the gradient before it with stop_gradient, or give the function a rule of its own "
+          "with custom_vjp");
 }
 
 std::vector<array> Primitive::jvp(const std::vector<array>&, const std::vector<array>&,
@@ -33,7 +35,7 @@ std::pair<std::vector<array>, std::vector<int>> Primitive::vmap(const std::vecto
 std::vector<array> Primitive::decomposed(const std::vector<array>&) { return {}; }
 
 std::vector<Shape> Primitive::output_shapes(const std::vector<array>&) {
-  missing(*this, "output_shapes");
+  missing(*this, "output_shapes", "compile and export it without `shapeless`");
 }
 
 // A group of one: for whoever evaluates the primitive by hand.

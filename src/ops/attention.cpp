@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/support.h"
 
@@ -136,7 +137,7 @@ std::vector<array> Attention::decomposed(const std::vector<array>& inputs) {
   if (has_sinks_) {
     Shape shape = scores.shape();
     shape.back() = 1;
-    array sinks = broadcast_to(reshape(inputs.back(), {heads, 1, 1}, s), shape, s);
+    array sinks = broadcast_here(reshape_here(inputs.back(), {heads, 1, 1}, s), shape, s);
     scores = concatenate({astype(sinks, wide, s), scores}, -1, s);
   }
   array weights = softmax(scores, -1, true, s);

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "kernels/cpu/copy.h"
+#include "ops/accumulate.h"
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -15,7 +17,7 @@ class Full final : public Recorded<Full, Single<Op>> {
  public:
   explicit Full(Stream stream) : Recorded(stream) { traits_.broadcasts = true; }
   array pull_back(const array& input, const array& cotangent, const array&) override {
-    return sum_to_shape(cotangent, input.shape(), stream());
+    return sum_like(cotangent, input, stream());
   }
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
@@ -190,25 +192,35 @@ array full(Shape shape, array vals, StreamOrDevice s) {
   return full(std::move(shape), std::move(vals), dtype, s);
 }
 array full_like(const array& a, array vals, Dtype dtype, StreamOrDevice s) {
+  if (has_open_shape(a)) return broadcast_like(astype(std::move(vals), dtype, s), a, s);
   return full(a.shape(), std::move(vals), dtype, s);
 }
 array full_like(const array& a, array vals, StreamOrDevice s) {
-  return full(a.shape(), std::move(vals), a.dtype(), s);
+  return full_like(a, std::move(vals), a.dtype(), s);
+}
+bool is_zeros(const array& a) {
+  if (!a.has_primitive() || dynamic_cast<const Full*>(&a.primitive()) == nullptr) return false;
+  const array& value = a.inputs()[0];
+  if (value.size() != 1 || value.has_primitive() || value.is_tracer()) return false;
+  const char* bytes = value.data<char>();
+  return std::all_of(bytes, bytes + value.itemsize(), [](char byte) { return byte == 0; });
 }
 array zeros(const Shape& shape, Dtype dtype, StreamOrDevice s) {
   return full(shape, array(0, dtype), dtype, s);
 }
 array zeros(const Shape& shape, StreamOrDevice s) { return zeros(shape, float32, s); }
-array zeros_like(const array& a, StreamOrDevice s) { return zeros(a.shape(), a.dtype(), s); }
+array zeros_like(const array& a, StreamOrDevice s) { return zeros_like(a, a.dtype(), s); }
 array zeros_like(const array& a, Dtype dtype, StreamOrDevice s) {
-  return zeros(a.shape(), dtype, s);
+  return full_like(a, array(0, dtype), dtype, s);
 }
 array ones(const Shape& shape, Dtype dtype, StreamOrDevice s) {
   return full(shape, array(1, dtype), dtype, s);
 }
 array ones(const Shape& shape, StreamOrDevice s) { return ones(shape, float32, s); }
-array ones_like(const array& a, StreamOrDevice s) { return ones(a.shape(), a.dtype(), s); }
-array ones_like(const array& a, Dtype dtype, StreamOrDevice s) { return ones(a.shape(), dtype, s); }
+array ones_like(const array& a, StreamOrDevice s) { return ones_like(a, a.dtype(), s); }
+array ones_like(const array& a, Dtype dtype, StreamOrDevice s) {
+  return full_like(a, array(1, dtype), dtype, s);
+}
 
 // --- diagonals and triangles ---
 
@@ -298,7 +310,7 @@ std::vector<array> meshgrid(const std::vector<array>& arrays, bool sparse,
     shape[static_cast<size_t>(axis)] = -1;
     const array& a = arrays[static_cast<size_t>(i)];
     if (a.size() == 0) shape[static_cast<size_t>(axis)] = 0;
-    grids.push_back(reshape(a, std::move(shape), s));
+    grids.push_back(reshape_here(a, std::move(shape), s));
   }
   return sparse ? grids : broadcast_arrays(grids, s);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -266,7 +267,7 @@ Operand contract(Operand a, Operand b, const std::string& kept, const Sizes& siz
   };
   // Dimensions of size 1 that meet larger ones are repeated.
   auto full = [&](const Operand& operand, const std::string& order) {
-    return broadcast_to(in_order(operand, order, s), shape_of(order), s);
+    return broadcast_here(in_order(operand, order, s), shape_of(order), s);
   };
   array left = full(a, batch + rows + summed), right = full(b, batch + summed + columns);
   std::string labels = batch + rows + columns;
@@ -287,7 +288,7 @@ Operand contract(Operand a, Operand b, const std::string& kept, const Sizes& siz
       return expand_dims(in_order(operand, present, s), missing, s);
     };
     array product = multiply(spread(wide_a), spread(wide_b), s);
-    return sum_out({all, broadcast_to(product, shape_of(all), s)}, labels, s);
+    return sum_out({all, broadcast_here(product, shape_of(all), s)}, labels, s);
   }
   auto merged = [&](const array& value, std::initializer_list<std::string> parts) {
     Shape shape;
@@ -297,10 +298,10 @@ Operand contract(Operand a, Operand b, const std::string& kept, const Sizes& siz
       for (char c : part) count *= sizes.at(c);
       shape.push_back(safe_cast(count, "einsum"));
     }
-    return reshape(value, shape, s);
+    return reshape_here(value, shape, s);
   };
   array product = matmul(merged(left, {rows, summed}), merged(right, {summed, columns}), s);
-  return {labels, reshape(product, shape_of(labels), s)};
+  return {labels, reshape_here(product, shape_of(labels), s)};
 }
 
 }  // namespace
@@ -352,7 +353,7 @@ array einsum(const std::string& subscripts, const std::vector<array>& operands, 
   array result = in_order(left[0], notation.output, s);
   Shape shape;
   for (char c : notation.output) shape.push_back(static_cast<int>(sizes.at(c)));
-  return broadcast_to(result, shape, s);
+  return broadcast_here(result, shape, s);
 }
 
 }  // namespace holdfast

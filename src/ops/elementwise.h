@@ -51,6 +51,9 @@ class DivMod final : public Recorded<DivMod, Op> {
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return std::vector<Shape>(2, broadcast_shapes(inputs[0].shape(), inputs[1].shape()));
+  }
   const char* name() const override { return "DivMod"; }
   auto members() const { return std::tie(); }
 };

@@ -5,6 +5,7 @@
 // derivative d, the cotangent of z is that of out times conj(d).
 #include <cmath>
 
+#include "ops/dynamic_shape.h"
 #include "ops/elementwise.h"
 
 namespace holdfast {
@@ -166,8 +167,10 @@ std::vector<array> Elementwise::vjp(const std::vector<array>& primals,
   Formulas formulas{primals, outputs[0], cotangents[0], stream()};
   std::vector<array> result;
   for (int argnum : argnums) {
-    result.push_back(sum_to_shape(formulas.of(op(), argnum),
-                                  primals[static_cast<size_t>(argnum)].shape(), stream()));
+    array whole = formulas.of(op(), argnum);
+    bool may_repeat = primals.size() > 1;
+    result.push_back(may_repeat ? sum_like(whole, primals[static_cast<size_t>(argnum)], stream())
+                                : whole);
   }
   return result;
 }

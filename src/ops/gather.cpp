@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -34,6 +35,18 @@ void encode_gather(Encoder& encoder, const Primitive& primitive, const char* fun
       });
 }
 
+Shape taken_shape(const array& a, const array& indices, int axis) {
+  if (indices.size() > 0 && a.shape(axis) == 0) {
+    throw std::invalid_argument(
+        text("[take] cannot take from an empty axis: axis ", axis, " of shape ", a.shape()));
+  }
+  Shape shape(a.shape().begin(), a.shape().begin() + axis);
+  shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
+  shape.insert(shape.end(), a.shape().begin() + axis + 1, a.shape().end());
+  checked_size("take", shape, a.dtype());
+  return shape;
+}
+
 class Gather final : public Recorded<Gather, Op> {
  public:
   Gather(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
@@ -53,6 +66,9 @@ class Gather final : public Recorded<Gather, Op> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {taken_shape(inputs[0], inputs[1], axis_)};
+  }
   const char* name() const override { return "Gather"; }
   static constexpr const char* recorded_as = "Take";
   auto members() const { return std::tie(axis_); }
@@ -87,7 +103,7 @@ std::pair<std::vector<array>, std::vector<int>> Gather::vmap(const std::vector<a
   Shape numbers(indices.ndim(), 1), sizes = a.shape();
   numbers[0] = a.shape(0);
   sizes[0] = sizes[static_cast<size_t>(axis_) + 1] = 1;
-  array calls = reshape(arange(0, a.shape(0), 1, s), numbers, s);
+  array calls = reshape_here(arange(0, a.shape(0), 1, s), numbers, s);
   array taken = gather(a, {calls, indices}, {0, axis_ + 1}, sizes, s);
   int count = static_cast<int>(indices.ndim());
   taken = squeeze(taken, {count, count + axis_ + 1}, s);
@@ -153,9 +169,9 @@ std::vector<array> GatherAxis::vjp(const std::vector<array>& primals,
   const array& a = primals[0];
   Shape shape = cotangents[0].shape();  // the array may have been broadcast along other axes
   shape[static_cast<size_t>(axis_)] = a.shape(axis_);
-  array sums = scatter_add_axis(zeros(shape, a.dtype(), stream()), primals[1], cotangents[0], axis_,
-                                stream());
-  return {sum_to_shape(sums, a.shape(), stream())};
+  array nothing = shape == a.shape() ? zeros_like(a, stream()) : zeros(shape, a.dtype(), stream());
+  array sums = scatter_add_axis(nothing, primals[1], cotangents[0], axis_, stream());
+  return {sum_like(sums, a, stream())};
 }
 
 void check_indices(const char* op, const array& indices) {
@@ -170,15 +186,7 @@ void check_indices(const char* op, const array& indices) {
 array take(const array& a, const array& indices, int axis, StreamOrDevice s) {
   int at = checked_axis("take", axis, a.ndim());
   check_indices("take", indices);
-  if (indices.size() > 0 && a.shape(at) == 0) {
-    throw std::invalid_argument(
-        text("[take] cannot take from an empty axis: axis ", at, " of shape ", a.shape()));
-  }
-  Shape shape(a.shape().begin(), a.shape().begin() + at);
-  shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
-  shape.insert(shape.end(), a.shape().begin() + at + 1, a.shape().end());
-  checked_size("take", shape, a.dtype());
-  return make_node<Gather>(std::move(shape), a.dtype(), {a, indices}, s, at);
+  return make_node<Gather>(taken_shape(a, indices, at), a.dtype(), {a, indices}, s, at);
 }
 
 array take(const array& a, int index, int axis, StreamOrDevice s) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "kernels/cpu/lapack.h"
+#include "ops/dynamic_shape.h"
 #include "ops/linalg.h"
 
 namespace holdfast {
@@ -217,8 +218,8 @@ array solve_with(const char* op, Method method, const array& a, const array& b, 
   for (int dim : {a.shape(-2), a.shape(-1)}) left_shape.push_back(dim);
   for (int dim : {right.shape(-2), right.shape(-1)}) right_shape.push_back(dim);
   array out = factorise(method, upper, {right_shape}, {dtype},
-                        {broadcast_to(astype(a, dtype, s), left_shape, s),
-                         broadcast_to(astype(right, dtype, s), right_shape, s)},
+                        {broadcast_here(astype(a, dtype, s), left_shape, s),
+                         broadcast_here(astype(right, dtype, s), right_shape, s)},
                         s)[0];
   return is_vector ? squeeze(out, -1, s) : out;
 }
@@ -283,6 +284,7 @@ array cholesky_inv(const array& a, bool upper, StreamOrDevice s) {
 
 array pinv(const array& a, StreamOrDevice s) {
   check_matrix("pinv", a, false, s);
+  check_shape_known("pinv", a);
   int m = a.shape(-2), n = a.shape(-1), k = std::min(m, n);
   if (k == 0) return zeros(batch_with(a, {n, m}), a.dtype(), s);
   std::vector<array> parts = svd(a, true, s);
@@ -351,6 +353,7 @@ std::pair<array, array> eigh(const array& a, std::string UPLO, StreamOrDevice s)
 std::pair<array, array> slogdet(const array& given, StreamOrDevice s) {
   array a = for_determinant("slogdet", given, s);
   Dtype dtype = at_least_float(given.dtype());
+  check_shape_known("slogdet", a);
   if (a.shape(-1) == 0) {
     return {ones(batch_with(a, {}), dtype, s), zeros(batch_with(a, {}), dtype, s)};
   }

@@ -164,7 +164,8 @@ array Factorisation::of_matrix(const array& a, const std::vector<array>& cotange
                  : matrices.lu(parts[1], parts[2], parts[0], cotangent, cotangent);
     }
     default:
-      throw std::invalid_argument(text("[Primitive::vjp] not implemented for ", name()));
+      Recorded::vjp({a}, cotangents, {0}, outputs);  // throws
+      return a;
   }
 }
 

@@ -1,6 +1,7 @@
 // Matrix products.
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -81,7 +82,7 @@ std::vector<array> Matmul::vjp(const std::vector<array>& primals,
   for (int argnum : argnums) {
     array part = argnum == 0 ? matmul(cotangents[0], adjoint(primals[1]), stream())
                              : matmul(adjoint(primals[0]), cotangents[0], stream());
-    result.push_back(sum_to_shape(part, primals[static_cast<size_t>(argnum)].shape(), stream()));
+    result.push_back(sum_like(part, primals[static_cast<size_t>(argnum)], stream()));
   }
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -49,8 +50,8 @@ array expand_mask(const array& mask, int block, int rows, int columns, const cha
   target.push_back(safe_cast(int64_t{across} * block, "block_masked_mm"));
   stop.push_back(rows);
   stop.push_back(columns);
-  array expanded = broadcast_to(expand_dims(mask, std::vector<int>{-3, -1}, s), wide, s);
-  return slice(reshape(expanded, target, s), start, stop, s);
+  array expanded = broadcast_here(expand_dims(mask, std::vector<int>{-3, -1}, s), wide, s);
+  return slice(reshape_here(expanded, target, s), start, stop, s);
 }
 
 array apply_mask(const array& a, const std::optional<array>& mask, int block, const char* name,
@@ -117,7 +118,7 @@ std::vector<array> SegmentedMatmul::decomposed(const std::vector<array>& inputs)
   Shape limits(segments.shape().begin(), segments.shape().end() - 1);
   limits.push_back(1);
   limits.push_back(1);
-  auto limit = [&](int which) { return reshape(take(segments, which, -1, s), limits, s); };
+  auto limit = [&](int which) { return reshape_here(take(segments, which, -1, s), limits, s); };
   array places = arange(0, static_cast<double>(a.shape(1)), uint32, s);
   array inside = logical_and(greater_equal(places, limit(0), s), less(places, limit(1), s), s);
   return {matmul(where(inside, a, array(0, a.dtype()), s), inputs[1], s)};
@@ -170,8 +171,8 @@ array gather_mm(array a, array b, std::optional<array> lhs_indices,
       throw std::invalid_argument(
           text("[gather_mm] expected integer ", what, ", got ", given->dtype()));
     }
-    array flat =
-        reshape(matrices, {static_cast<int>(count), matrices.shape(-2), matrices.shape(-1)}, s);
+    array flat = reshape_here(matrices,
+                              {static_cast<int>(count), matrices.shape(-2), matrices.shape(-1)}, s);
     return astype(take(flat, *given, 0, s), dtype, s);
   };
   return matmul(gathered(a, lhs_indices, "lhs_indices"), gathered(b, rhs_indices, "rhs_indices"),
@@ -249,13 +250,13 @@ array tensordot(const array& a, const array& b, const std::vector<int>& axes_a,
     shape.push_back(b.shape(axis));
     columns *= b.shape(axis);
   }
-  array left = reshape(transpose(astype(a, dtype, s), order_a, s), {rows, depth}, s);
-  array right = reshape(transpose(astype(b, dtype, s), order_b, s), {depth, columns}, s);
-  return reshape(matmul(left, right, s), shape, s);
+  array left = reshape_here(transpose(astype(a, dtype, s), order_a, s), {rows, depth}, s);
+  array right = reshape_here(transpose(astype(b, dtype, s), order_b, s), {depth, columns}, s);
+  return reshape_here(matmul(left, right, s), shape, s);
 }
 
 array outer(const array& a, const array& b, StreamOrDevice s) {
-  return multiply(reshape(a, {static_cast<int>(a.size()), 1}, s), flatten(b, s), s);
+  return multiply(reshape_here(a, {static_cast<int>(a.size()), 1}, s), flatten(b, s), s);
 }
 
 array inner(const array& a, const array& b, StreamOrDevice s) {
@@ -279,7 +280,8 @@ array kron(const array& a, const array& b, StreamOrDevice s) {
     wide_b.push_back(dim_b);
     shape.push_back(safe_cast(int64_t{dim_a} * dim_b, "kron"));
   }
-  return reshape(multiply(reshape(a, wide_a, s), reshape(b, wide_b, s), s), shape, s);
+  return reshape_here(multiply(reshape_here(a, wide_a, s), reshape_here(b, wide_b, s), s), shape,
+                      s);
 }
 
 }  // namespace holdfast

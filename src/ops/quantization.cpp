@@ -5,6 +5,7 @@
 #include "kernels/cpu/quantization.h"
 #include "kernels/cpu/simd/quantized_kernels.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -80,6 +81,11 @@ class Quantize final : public Recorded<Quantize, Op> {
   Quantize(Stream stream, const QuantizedFormat& format) : Recorded(stream), format_(format) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums,
+                         const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) override;
   const char* name() const override { return "Quantize"; }
   auto members() const { return members_of(format_); }
 
@@ -124,6 +130,43 @@ void Quantize::encode(Encoder& encoder, const std::vector<array>& inputs,
           kernels.narrow(dtype, row_biases, groups, biases + row * groups * item);
         }
       });
+}
+
+// Only the affine mode has scales and biases that are numbers. The bias is the weight e of the
+// group that is furthest from zero, and the scale is e / round(e / scale); where several weights
+// are e, they share. Groups of (almost) zeros have a constant scale.
+std::vector<array> Quantize::vjp(const std::vector<array>& primals,
+                                 const std::vector<array>& cotangents, const std::vector<int>&,
+                                 const std::vector<array>& outputs) {
+  Stream s = stream();
+  const array &w = primals[0], &scales = outputs[1], &biases = outputs[2];
+  array zero(0, w.dtype());
+  array is_zero = equal(biases, zero, s);
+  array divisor = astype(where(is_zero, array(1, w.dtype()), scales, s), float32, s);
+  array step = round(divide(astype(biases, float32, s), divisor, s), s);
+  array factor = where(is_zero, zero, astype(reciprocal(step, s), w.dtype(), s), s);
+  array of_edge =
+      where(is_zero, zero, add(multiply(cotangents[1], factor, s), cotangents[2], s), s);
+  array groups = unflatten(w, -1, {-1, format_.group_size}, s);
+  array is_edge = astype(equal(groups, expand_dims(biases, -1, s), s), w.dtype(), s);
+  array share = divide(is_edge, maximum(sum(is_edge, -1, true, s), array(1, w.dtype()), s), s);
+  // Steps of a staircase: what decides where the edge is has no derivative.
+  array whole = multiply(expand_dims(of_edge, -1, s), stop_gradient(share, s), s);
+  return {flatten(whole, -2, -1, s)};
+}
+
+// Groups run along the last axis: more weights are more of the same.
+std::pair<std::vector<array>, std::vector<int>> Quantize::vmap(const std::vector<array>& inputs,
+                                                               const std::vector<int>& axes) {
+  if (inputs.size() > 1 && axes[1] >= 0) return {};
+  array w = moveaxis(inputs[0], axes[0], 0, stream());
+  const char* mode = mode_rows[static_cast<size_t>(format_.mode)].name;
+  std::optional<array> global_scale;
+  if (inputs.size() > 1) global_scale = inputs[1];
+  std::vector<array> parts =
+      quantize(w, format_.group_size, format_.bits, mode, global_scale, stream());
+  std::vector<int> fronts(parts.size(), 0);
+  return {std::move(parts), std::move(fronts)};
 }
 
 // --- dequantize ---
@@ -363,8 +406,9 @@ array multiply_quantized(const char* op, const array& x, const array& w, const a
     auto indices = [&](const std::optional<array>& given, const array& source, const char* what) {
       Shape batch = batch_of(source);
       array result =
-          given ? *given
-                : reshape(arange(0, static_cast<double>(count_of(batch)), uint32, s), batch, s);
+          given
+              ? *given
+              : reshape_here(arange(0, static_cast<double>(count_of(batch)), uint32, s), batch, s);
       if (!issubdtype(result.dtype(), integer)) {
         throw std::invalid_argument(
             text("[", op, "] expected integer ", what, ", got ", result.dtype()));
@@ -373,8 +417,8 @@ array multiply_quantized(const char* op, const array& x, const array& w, const a
     };
     array lefts = indices(left, rows, "lhs_indices"), rights = indices(right, w, "rhs_indices");
     shape = broadcast_shapes_for(op, lefts.shape(), rights.shape());
-    inputs.push_back(broadcast_to(lefts, shape, s));
-    inputs.push_back(broadcast_to(rights, shape, s));
+    inputs.push_back(broadcast_here(lefts, shape, s));
+    inputs.push_back(broadcast_here(rights, shape, s));
   } else {
     shape = broadcast_shapes_for(op, batch_of(rows), batch_of(w));
   }
@@ -396,7 +440,7 @@ array put_back(const array& matrices, const array& numbers, const Shape& shape, 
   int places = static_cast<int>(numbers.ndim());
   array sums = scatter_add(zeros(flat, matrices.dtype(), s), std::vector<array>{numbers},
                            expand_dims(matrices, places, s), std::vector<int>{0}, s);
-  return reshape(sums, shape, s);
+  return reshape_here(sums, shape, s);
 }
 
 // The product with the same matrix, seen from the other side.
@@ -410,11 +454,12 @@ array QuantizedMatmul::of_x(const std::vector<array>& primals, const array& cota
   if (!gathers_) {
     array back = make_node<QuantizedMatmul>(std::move(shape), x.dtype(), std::move(inputs), s,
                                             format_, !transposed_, false);
-    return sum_to_shape(back, x.shape(), s);
+    return sum_like(back, x, s);
   }
   array& numbers = inputs[inputs.size() - 2];
   array taken_from = numbers;
-  numbers = reshape(arange(0, static_cast<double>(numbers.size()), uint32, s), numbers.shape(), s);
+  numbers =
+      reshape_here(arange(0, static_cast<double>(numbers.size()), uint32, s), numbers.shape(), s);
   array back = make_node<QuantizedMatmul>(std::move(shape), x.dtype(), std::move(inputs), s,
                                           format_, !transposed_, true);
   return put_back(back, taken_from, x.shape(), s);
@@ -426,7 +471,7 @@ array QuantizedMatmul::of_matrix(const std::vector<array>& primals, const array&
   size_t indices = primals.size() - 2;
   if (gathers_) {
     ShapeElem count = static_cast<ShapeElem>(count_of(batch_of(x)));
-    x = take(reshape(x, {count, x.shape(-2), x.shape(-1)}, s), primals[indices], 0, s);
+    x = take(reshape_here(x, {count, x.shape(-2), x.shape(-1)}, s), primals[indices], 0, s);
   }
   array product = transposed_ ? matmul(swapaxes(cotangent, -1, -2, s), x, s)
                               : matmul(swapaxes(x, -1, -2, s), cotangent, s);
@@ -466,9 +511,9 @@ std::pair<std::vector<array>, std::vector<int>> QuantizedMatmul::vmap(
   while (shape.size() < inputs[1].ndim() + 1) shape.insert(shape.begin() + 1, 1);
   std::optional<array> biases;
   if (inputs.size() > 3) biases = inputs[3];
-  return {{multiply_quantized("quantized_matmul", reshape(x, shape, stream()), inputs[1], inputs[2],
-                              biases, std::nullopt, std::nullopt, false, transposed_, format_,
-                              stream())},
+  return {{multiply_quantized("quantized_matmul", reshape_here(x, shape, stream()), inputs[1],
+                              inputs[2], biases, std::nullopt, std::nullopt, false, transposed_,
+                              format_, stream())},
           {0}};
 }
 
@@ -552,6 +597,9 @@ class ConvertFp8 final : public Recorded<ConvertFp8, Op> {
   }
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<ConvertFp8>(stream(), encodes_);
+  }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[0].shape()};
   }
   const char* name() const override { return encodes_ ? "ToFP8" : "FromFP8"; }
   static constexpr const char* recorded_as = "ConvertFP8";

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/elementwise.h"
+#include "ops/dynamic_shape.h"
 #include "ops/views.h"
 
 namespace holdfast {
@@ -55,10 +56,10 @@ array roll(const array& a, const Shape& shift, int axis, StreamOrDevice s) {
   return roll(a, static_cast<int>(total % size), axis, s);
 }
 array roll(const array& a, int shift, StreamOrDevice s) {
-  return reshape(roll(flatten(a, s), shift, 0, s), a.shape(), s);
+  return reshape_here(roll(flatten(a, s), shift, 0, s), a.shape(), s);
 }
 array roll(const array& a, const Shape& shift, StreamOrDevice s) {
-  return reshape(roll(flatten(a, s), shift, 0, s), a.shape(), s);
+  return reshape_here(roll(flatten(a, s), shift, 0, s), a.shape(), s);
 }
 
 // --- tile, repeat: views that repeat, copied once ---
@@ -82,7 +83,7 @@ array tile(const array& arr, std::vector<int> reps, StreamOrDevice s) {
     merged.push_back(safe_cast(int64_t{reps[i]} * shape[i], "tile"));
   }
   checked_size("tile", merged, arr.dtype());
-  return reshape(broadcast_to(reshape(arr, expanded, s), repeated, s), merged, s);
+  return reshape_here(broadcast_here(reshape_here(arr, expanded, s), repeated, s), merged, s);
 }
 
 array repeat(const array& arr, int repeats, int axis, StreamOrDevice s) {
@@ -96,13 +97,27 @@ array repeat(const array& arr, int repeats, int axis, StreamOrDevice s) {
   repeated.insert(repeated.begin() + at + 1, repeats);
   merged[static_cast<size_t>(at)] = safe_cast(int64_t{repeats} * arr.shape(at), "repeat");
   checked_size("repeat", merged, arr.dtype());
-  return reshape(broadcast_to(expand_dims(arr, at + 1, s), repeated, s), merged, s);
+  return reshape_here(broadcast_here(expand_dims(arr, at + 1, s), repeated, s), merged, s);
 }
 array repeat(const array& arr, int repeats, StreamOrDevice s) {
   return repeat(flatten(arr, s), repeats, 0, s);
 }
 
 // --- diagonals ---
+
+static Shape diagonal_shape(const array& a, int offset, int axis1, int axis2) {
+  int64_t rows = a.shape(axis1), columns = a.shape(axis2), shift = offset;
+  int64_t length = shift > 0 ? std::min(rows, columns - shift) : std::min(rows + shift, columns);
+  Shape shape = a.shape();
+  shape.erase(shape.begin() + std::max(axis1, axis2));
+  shape.erase(shape.begin() + std::min(axis1, axis2));
+  shape.push_back(static_cast<ShapeElem>(std::max<int64_t>(0, length)));
+  return shape;
+}
+
+std::vector<Shape> Diagonal::output_shapes(const std::vector<array>& inputs) {
+  return {diagonal_shape(inputs[0], offset_, axis1_, axis2_)};
+}
 
 void Diagonal::encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) {
   const array& in = inputs[0];
@@ -129,14 +144,8 @@ array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice 
     throw std::invalid_argument(text("[diagonal] expected two different axes, got ", axis1, " and ",
                                      axis2, " for shape ", a.shape()));
   }
-  int64_t rows = a.shape(first), columns = a.shape(second), shift = offset;
-  int64_t length = shift > 0 ? std::min(rows, columns - shift) : std::min(rows + shift, columns);
-  length = std::max<int64_t>(0, length);
-  Shape shape = a.shape();
-  shape.erase(shape.begin() + std::max(first, second));
-  shape.erase(shape.begin() + std::min(first, second));
-  shape.push_back(static_cast<ShapeElem>(length));
-  return make_node<Diagonal>(std::move(shape), a.dtype(), {a}, s, offset, first, second);
+  return make_node<Diagonal>(diagonal_shape(a, offset, first, second), a.dtype(), {a}, s, offset,
+                             first, second);
 }
 
 array diag(const array& a, int k, StreamOrDevice s) {
@@ -187,6 +196,13 @@ class Pad final : public Recorded<Pad, Op> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    Shape shape = inputs[0].shape();
+    for (size_t i = 0; i < shape.size(); ++i) {
+      shape[i] = safe_cast(int64_t{shape[i]} + low_[i] + high_[i], "pad");
+    }
+    return {shape};
+  }
   const char* name() const override { return "Pad"; }
   auto members() const { return std::tie(low_, high_); }
 
@@ -343,6 +359,7 @@ array pad(const array& a, const std::vector<int>& axes, const Shape& low_pad_siz
     return make_node<Pad>(std::move(shape), a.dtype(), {a, astype(value, a.dtype(), s)}, s,
                           std::move(low), std::move(high));
   }
+  check_shape_known("pad", a);
   array result = a;
   for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {
     size_t at = static_cast<size_t>(axis);

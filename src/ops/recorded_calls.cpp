@@ -15,6 +15,7 @@
 #include "kernels/cpu/quantization.h"
 #include "kernels/cpu/scan.h"
 #include "kernels/cpu/sort.h"
+#include "ops/dynamic_shape.h"
 #include "ops/elementwise.h"
 #include "ops/inner.h"
 #include "ops/linalg.h"
@@ -32,6 +33,44 @@ constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
 constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 }  // namespace cpu
 constexpr Method last_value(Method) { return Method::slogdet; }
+
+// Files hold the numbers of these: a value keeps its place, and new ones come last.
+template <auto... values>
+constexpr bool are_numbered() {
+  int next = 0;
+  return ((static_cast<int>(values) == next++) && ...);
+}
+static_assert([] {
+  using enum cpu::ReduceOp;
+  return are_numbered<sum, prod, min, max, all, any, argmin, argmax>();
+}());
+static_assert([] {
+  using enum cpu::ScanOp;
+  return are_numbered<sum, prod, min, max, log_add_exp>();
+}());
+static_assert([] {
+  using enum cpu::UpdateMode;
+  return are_numbered<replace, add, multiply, maximum, minimum>();
+}());
+static_assert([] {
+  using enum cpu::FftKind;
+  return are_numbered<complex, to_half, from_half>();
+}());
+static_assert([] {
+  using enum cpu::QuantizationMode;
+  return are_numbered<affine, mxfp4, mxfp8, nvfp4>();
+}());
+static_assert(are_numbered<cpu::NormKind::rms, cpu::NormKind::layer>());
+static_assert([] {
+  using enum Method;
+  return are_numbered<qr, svd, singular_values, inverse, cholesky, lu_factor, lu, solve,
+                      solve_triangular, eigh, eigvalsh, eig, eigvals, slogdet>();
+}());
+static_assert([] {
+  using enum Dtype::Val;
+  return are_numbered<bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16,
+                      float32, float64, bfloat16, complex64>();
+}());
 
 namespace {
 
@@ -303,6 +342,18 @@ constexpr Kind kinds[] = {
     kind<[](Call c) { return stop_gradient(c.exactly(1)[0], c.stream); }>("StopGradient"),
     kind<depend>("Depends"),
     kind<[](Call c) { return reshape(c.exactly(1)[0], c.shapes[0], c.stream); }>("Reshape"),
+    kind<[](Call c, Shape recipe) { return reshape_by(c.exactly(1)[0], recipe, c.stream); }>(
+        "ReshapeBy"),
+    kind<[](Call c) { return reshape_like(c.exactly(2)[0], c.inputs[1], c.stream); }>(
+        "ReshapeLike"),
+    kind<[](Call c, Shape target) {
+      if (c.inputs.empty()) throw std::invalid_argument("expected an input");
+      return broadcast_with(c.inputs[0], Arrays(c.inputs.begin() + 1, c.inputs.end()), target,
+                            c.stream);
+    }>("BroadcastWith"),
+    kind<[](Call c, int leading) {
+      return sum_like(c.exactly(2)[0], c.inputs[1], c.stream, leading);
+    }>("SumLike"),
     kind<[](Call c) { return view(c.exactly(1)[0], c.dtypes[0], c.stream); }>("View"),
     kind<[](Call c, bool allow_column_major) {
       return contiguous(c.exactly(1)[0], allow_column_major, c.stream);

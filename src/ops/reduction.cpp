@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/softmax.h"
+#include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/reduction.h"
 
@@ -41,7 +42,7 @@ array product_of_others(const array& a, const std::vector<int>& axes, Stream s) 
   array flat = flatten(ordered, kept, -1, s);
   array product = multiply(cumprod(flat, kept, false, false, std::nullopt, s),
                            cumprod(flat, kept, true, false, std::nullopt, s), s);
-  return transpose(reshape(product, ordered.shape(), s), inverse, s);
+  return transpose(reshape_like(product, ordered, s), inverse, s);
 }
 
 Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims) {
@@ -86,8 +87,8 @@ void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
 
 array Reduce::pull_back(const array& input, const array& cotangent, const array& output) {
   Stream s = stream();
-  Shape kept = reduced_shape(input, axes_, true);
-  array repeated = broadcast_to(reshape(cotangent, kept, s), input.shape(), s);
+  auto kept = [&](const array& a) { return keepdims_ ? a : expand_dims(a, axes_, s); };
+  array repeated = broadcast_like(kept(cotangent), input, s);
   switch (op_) {
     case ReduceOp::sum:
       return repeated;
@@ -95,7 +96,7 @@ array Reduce::pull_back(const array& input, const array& cotangent, const array&
       return scaled_cotangent(repeated, product_of_others(input, axes_, s), s);
     default: {
       // min and max: those that are equal to it share.
-      array is_it = astype(equal(input, reshape(output, kept, s), s), input.dtype(), s);
+      array is_it = astype(equal(input, kept(output), s), input.dtype(), s);
       return multiply(repeated, divide(is_it, sum(is_it, axes_, true, s), s), s);
     }
   }

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/rope.h"
 #include "kernels/cpu/task_scratch.h"
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -32,6 +33,14 @@ class Rope final : public Recorded<Rope, Op> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    if (inputs.size() > 1) return Recorded::output_shapes(inputs);  // offsets follow the batch
+    if (inputs[0].shape(-1) < settings_.dims) {
+      throw std::invalid_argument(text("[rope] expected ", settings_.dims,
+                                       " features or more, got shape ", inputs[0].shape()));
+    }
+    return {inputs[0].shape()};
+  }
   const char* name() const override { return "RoPE"; }
   auto members() const {
     return std::tie(settings_.dims, settings_.traditional, settings_.base, settings_.scale,
@@ -83,17 +92,17 @@ array Rope::of_frequencies(const std::vector<array>& primals, const array& cotan
   auto [du, dv] = parts(cotangent);
   array turn = subtract(multiply(dv, u, s), multiply(du, v, s), s);  // (batch, …, position, pair)
   int length = output.shape(-2);
-  array positions = reshape(arange(0, length, 1, s), {length, 1}, s);
+  array positions = reshape_here(arange(0, length, 1, s), {length, 1}, s);
   if (settings_.offset) {
     positions = add(positions, array(*settings_.offset), s);
   } else {
     Shape shape(turn.ndim(), 1);
     shape[0] = static_cast<ShapeElem>(primals[1].size());
-    positions = add(positions, reshape(primals[1], shape, s), s);
+    positions = add(positions, reshape_here(primals[1], shape, s), s);
   }
   array angles = multiply(astype(positions, float32, s), array(settings_.scale), s);
   array slope = negative(divide(angles, square(frequencies, s), s), s);
-  return sum_to_shape(multiply(turn, slope, s), frequencies.shape(), s);
+  return sum_like(multiply(turn, slope, s), frequencies, s);
 }
 
 // More heads; with offsets or frequencies for each call, one call after the other.
@@ -167,9 +176,9 @@ array rotate_double(const array& x, const RopeSettings& settings,
   int pairs = settings.dims / 2, positions = x.shape(-2), features = x.shape(-1);
   if (pairs == 0 || x.size() == 0) return x;
   Shape wide{x.shape(0), -1, positions, features};
-  array first = offset ? reshape(astype(*offset, float64, s), {-1, 1, 1, 1}, s)
+  array first = offset ? reshape_here(astype(*offset, float64, s), {-1, 1, 1, 1}, s)
                        : array(static_cast<double>(*settings.offset), float64);
-  array place = add(reshape(arange(0.0, positions, float64, s), {1, 1, -1, 1}, s), first, s);
+  array place = add(reshape_here(arange(0.0, positions, float64, s), {1, 1, -1, 1}, s), first, s);
   array rates =
       freqs
           ? reciprocal(astype(*freqs, float64, s), s)
@@ -179,17 +188,17 @@ array rotate_double(const array& x, const RopeSettings& settings,
   array angle =
       multiply(multiply(place, array(static_cast<double>(settings.scale), float64), s), rates, s);
   array cosine = cos(angle, s), sine = sin(angle, s);
-  std::vector<array> parts = split(reshape(x, wide, s), Shape{settings.dims}, -1, s);
+  std::vector<array> parts = split(reshape_here(x, wide, s), Shape{settings.dims}, -1, s);
   Shape paired{wide[0], -1, positions};
   int axis = settings.traditional ? -1 : -2;
   paired.push_back(settings.traditional ? pairs : 2);
   paired.push_back(settings.traditional ? 2 : pairs);
-  std::vector<array> ends = unstack(reshape(parts[0], paired, s), axis, s);
+  std::vector<array> ends = unstack(reshape_here(parts[0], paired, s), axis, s);
   array turned = stack({subtract(multiply(ends[0], cosine, s), multiply(ends[1], sine, s), s),
                         add(multiply(ends[0], sine, s), multiply(ends[1], cosine, s), s)},
                        axis, s);
-  parts[0] = reshape(turned, parts[0].shape(), s);
-  return reshape(concatenate(parts, -1, s), x.shape(), s);
+  parts[0] = reshape_here(turned, parts[0].shape(), s);
+  return reshape_here(concatenate(parts, -1, s), x.shape(), s);
 }
 
 array rotate(const array& x, RopeSettings settings, const std::optional<array>& offset,

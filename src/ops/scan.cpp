@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "ops/dynamic_shape.h"
 #include "ops/recurrence.h"
 #include "ops/support.h"
 
@@ -114,7 +115,7 @@ array Scan::pull_back(const array& input, const array& cotangent, const array& o
     int size = input.shape(axis_);
     Shape shape(input.ndim(), 1);
     shape[static_cast<size_t>(axis_)] = size;
-    array places = reshape(arange(0, size, 1, s), shape, s);
+    array places = reshape_here(arange(0, size, 1, s), shape, s);
     array never(reverse_ ? size - 1 : 0);
     array taken = where(equal(input, output, s), places, never, s);
     array origin =

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "kernels/cpu/copy.h"
+#include "ops/dynamic_shape.h"
 #include "ops/scatter.h"
 
 namespace holdfast {
@@ -331,10 +332,16 @@ array scatter_along(UpdateMode mode, const array& a, const array& indices, const
   Dtype index_type = indices.dtype();
   bool is_kept = index_type == int32 || index_type == uint32 || index_type == int64;
   array places = is_kept ? indices : astype(indices, int64, s);
+  array taken = astype(values, a.dtype(), s);
+  // In a trace for any shape, of those two at least one must have it: ScatterAxis looks.
+  if (has_open_shape(a) && broadcast_shapes(places.shape(), taken.shape()) == shape) {
+    array wide = broadcast_like(taken, places, s);
+    return make_node<ScatterAxis>(a.shape(), a.dtype(), {a, broadcast_like(places, taken, s), wide},
+                                  s, mode, at);
+  }
   return make_node<ScatterAxis>(
-      a.shape(), a.dtype(),
-      {a, broadcast_to(places, shape, s), broadcast_to(astype(values, a.dtype(), s), shape, s)}, s,
-      mode, at);
+      a.shape(), a.dtype(), {a, broadcast_here(places, shape, s), broadcast_here(taken, shape, s)},
+      s, mode, at);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/indexed_slices.h"
+#include "ops/accumulate.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -32,7 +33,7 @@ class GatherGeneral final : public Recorded<GatherGeneral, Op> {
 };
 
 // Inputs: the array, the updates, the indices.
-class Scatter final : public Recorded<Scatter, Op> {
+class Scatter final : public Recorded<Scatter, Op>, public PartialUpdate {
  public:
   Scatter(Stream stream, UpdateMode mode, std::vector<int> axes)
       : Recorded(stream), mode_(mode), axes_(std::move(axes)) {}
@@ -43,6 +44,10 @@ class Scatter final : public Recorded<Scatter, Op> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::shared_ptr<Primitive> as_addition() override {
+    if (mode_ != UpdateMode::add) return nullptr;
+    return std::make_shared<Scatter>(stream(), mode_, axes_);
+  }
   const char* name() const override { return "Scatter"; }
   auto members() const { return std::tie(mode_, axes_); }
 
@@ -53,7 +58,7 @@ class Scatter final : public Recorded<Scatter, Op> {
 
 // out[i, indices[i, j, k], k] is combined with values[i, j, k], in the order of j.
 // Inputs: the array, the indices, the values.
-class ScatterAxis final : public Recorded<ScatterAxis, Op> {
+class ScatterAxis final : public Recorded<ScatterAxis, Op>, public PartialUpdate {
  public:
   ScatterAxis(Stream stream, UpdateMode mode, int axis)
       : Recorded(stream), mode_(mode), axis_(axis) {}
@@ -64,6 +69,21 @@ class ScatterAxis final : public Recorded<ScatterAxis, Op> {
                          const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<ScatterAxis>(stream(), mode_, axis_ + 1);
+  }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    const Shape& shape = inputs[0].shape();
+    Shape expected = shape;
+    expected[static_cast<size_t>(axis_)] = inputs[1].shape(axis_);
+    if (inputs[1].shape() != expected || inputs[2].shape() != expected) {
+      throw std::invalid_argument(text("[scatter along an axis] expected indices and values of ",
+                                       "shape ", expected, ", got ", inputs[1].shape(), " and ",
+                                       inputs[2].shape()));
+    }
+    return {shape};
+  }
+  std::shared_ptr<Primitive> as_addition() override {
+    if (mode_ != UpdateMode::add) return nullptr;
+    return std::make_shared<ScatterAxis>(stream(), mode_, axis_);
   }
   const char* name() const override { return "ScatterAxis"; }
   auto members() const { return std::tie(mode_, axis_); }

@@ -1,6 +1,7 @@
 // Derivatives of gather and scatter, and their forms for mapped arrays.
 #include <algorithm>
 
+#include "ops/dynamic_shape.h"
 #include "ops/scatter.h"
 
 namespace holdfast {
@@ -30,7 +31,7 @@ struct MappedIndices {
       array front = moveaxis(inputs[i], axes[i], 0, s);
       Shape shape = front.shape();
       shape.insert(shape.begin() + 1, static_cast<size_t>(rank + 1) - front.ndim(), 1);
-      indices.back() = reshape(front, std::move(shape), s);
+      indices.back() = reshape_here(front, std::move(shape), s);
     }
   }
 
@@ -38,7 +39,7 @@ struct MappedIndices {
   std::vector<array> with_calls(int size, Stream s) const {
     Shape shape(static_cast<size_t>(rank) + 1, 1);
     shape[0] = size;
-    std::vector<array> result = {reshape(arange(0, size, 1, s), shape, s)};
+    std::vector<array> result = {reshape_here(arange(0, size, 1, s), shape, s)};
     result.insert(result.end(), indices.begin(), indices.end());
     return result;
   }
@@ -125,7 +126,8 @@ std::vector<array> Scatter::vjp(const std::vector<array>& primals,
         for (ShapeElem dim : places) count *= dim;
         Shape shape = places;
         shape.insert(shape.end(), a.ndim(), 1);
-        array numbers = broadcast_to(reshape(arange(0, count, 1, s), shape, s), updates.shape(), s);
+        array numbers =
+            broadcast_here(reshape_here(arange(0, count, 1, s), shape, s), updates.shape(), s);
         array last = scatter(full(a.shape(), array(-1), s), indices, numbers, axes_, s);
         return only_where(equal(fetched(last), numbers, s), back, s);
       }
@@ -189,7 +191,7 @@ std::vector<array> ScatterAxis::vjp(const std::vector<array>& primals,
       // Only the last value for an element is seen.
       Shape shape(a.ndim(), 1);
       shape[static_cast<size_t>(axis_)] = indices.shape(axis_);
-      array numbers = reshape(arange(0, indices.shape(axis_), 1, s), shape, s);
+      array numbers = reshape_here(arange(0, indices.shape(axis_), 1, s), shape, s);
       array last = put_along_axis(full(a.shape(), array(-1), s), indices, numbers, axis_, s);
       back = only_where(equal(take_along_axis(last, indices, axis_, s), numbers, s), back, s);
     }

@@ -3,13 +3,11 @@
 #include <numeric>
 
 #include <holdfast/transforms_impl.h>
+#include "ops/dynamic_shape.h"
 #include "ops/views.h"
 
 namespace holdfast {
 
-namespace {
-
-// Replaces the -1 in `shape` so that it has `size` elements.
 Shape inferred_shape(const char* op, const array& a, int64_t size, Shape shape) {
   int64_t known = 1;
   ShapeElem* unknown = nullptr;
@@ -40,9 +38,8 @@ Shape inferred_shape(const char* op, const array& a, int64_t size, Shape shape) 
   return shape;
 }
 
-}  // namespace
-
 array reshape(const array& a, Shape shape, StreamOrDevice s) {
+  if (has_open_shape(a)) return reshape_by(a, std::move(shape), s);
   shape = inferred_shape("reshape", a, static_cast<int64_t>(a.size()), std::move(shape));
   if (shape == a.shape()) return a;
   return make_node<Reshape>(std::move(shape), a.dtype(), {a}, s);
@@ -58,6 +55,14 @@ array flatten(const array& a, int start_axis, int end_axis, StreamOrDevice s) {
     throw std::invalid_argument(text("[flatten] expected start_axis <= end_axis, got ", start_axis,
                                      " and ", end_axis, " for shape ", a.shape()));
   }
+  if (start == end) return a;
+  if (has_open_shape(a)) {
+    Shape recipe;
+    for (int i = 0; i < start; ++i) recipe.push_back(same_as(i));
+    recipe.push_back(-1);
+    for (int i = end + 1; i < count; ++i) recipe.push_back(same_as(i));
+    return reshape_by(a, std::move(recipe), s);
+  }
   int64_t merged = 1;
   for (int i = start; i <= end; ++i) merged *= a.shape(i);
   Shape shape(a.shape().begin(), a.shape().begin() + start);
@@ -72,7 +77,12 @@ array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s) {
   int at = checked_axis("unflatten", axis, a.ndim());
   if (shape.empty())
     throw std::invalid_argument("[unflatten] expected a shape of one or more dimensions, got ()");
-  Shape inner = inferred_shape("unflatten", a, a.shape(at), std::move(shape));
+  Shape inner = inferred_shape("unflatten", a, a.shape(at), shape);
+  if (has_open_shape(a)) {
+    for (int i = at; i-- > 0;) shape.insert(shape.begin(), same_as(i));
+    for (int i = at + 1; i < static_cast<int>(a.ndim()); ++i) shape.push_back(same_as(i));
+    return reshape_by(a, std::move(shape), s);
+  }
   Shape result(a.shape().begin(), a.shape().begin() + at);
   result.insert(result.end(), inner.begin(), inner.end());
   result.insert(result.end(), a.shape().begin() + at + 1, a.shape().end());
@@ -158,20 +168,24 @@ array moveaxis(const array& a, int source, int destination, StreamOrDevice s) {
 }
 
 array broadcast_to(const array& a, const Shape& shape, StreamOrDevice s) {
-  if (a.shape() == shape) return a;
+  if (a.shape() == shape && !has_open_shape(a)) return a;
   checked_size("broadcast_to", shape, a.dtype());
   if (broadcast_shapes_for("broadcast_to", a.shape(), shape) != shape) {
     throw std::invalid_argument(text("[broadcast_to] an array of shape ", a.shape(),
                                      " cannot be broadcast to shape ", shape));
   }
+  if (has_open_shape(a)) return broadcast_with(a, {}, shape, s);
   return make_node<Broadcast>(shape, a.dtype(), {a}, s);
 }
 
 std::vector<array> broadcast_arrays(const std::vector<array>& inputs, StreamOrDevice s) {
   Shape shape;
   for (const array& a : inputs) shape = broadcast_shapes_for("broadcast_arrays", shape, a.shape());
+  bool is_open = std::any_of(inputs.begin(), inputs.end(), has_open_shape);
   std::vector<array> results;
-  for (const array& a : inputs) results.push_back(broadcast_to(a, shape, s));
+  for (const array& a : inputs) {
+    results.push_back(is_open ? broadcast_with(a, inputs, {}, s) : broadcast_to(a, shape, s));
+  }
   return results;
 }
 

@@ -6,6 +6,8 @@
 
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/copy.h"
+#include "ops/accumulate.h"
+#include "ops/dynamic_shape.h"
 #include "ops/views.h"
 
 namespace holdfast {
@@ -73,7 +75,7 @@ struct RegionUpdate {
 
 constexpr int64_t region_grain = 1 << 15;
 
-class SliceUpdate final : public Recorded<SliceUpdate, Op> {
+class SliceUpdate final : public Recorded<SliceUpdate, Op>, public PartialUpdate {
  public:
   SliceUpdate(Stream stream, UpdateMode mode, Shape start, Shape steps)
       : Recorded(stream), mode_(mode), start_(std::move(start)), steps_(std::move(steps)) {}
@@ -86,6 +88,11 @@ class SliceUpdate final : public Recorded<SliceUpdate, Op> {
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<SliceUpdate>(stream(), mode_, with_front(0, start_),
                                          with_front(1, steps_));
+  }
+  // No element of a slice is there twice.
+  std::shared_ptr<Primitive> as_addition() override {
+    if (mode_ != UpdateMode::add && mode_ != UpdateMode::replace) return nullptr;
+    return std::make_shared<SliceUpdate>(stream(), UpdateMode::add, start_, steps_);
   }
   const char* name() const override { return "SliceUpdate"; }
   auto members() const { return std::tie(mode_, start_, steps_); }
@@ -169,6 +176,19 @@ class DynamicSliceUpdate final : public Recorded<DynamicSliceUpdate, Op> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    const Shape &shape = inputs[0].shape(), &update = inputs[1].shape();
+    bool fits = true;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      bool is_named = std::find(axes_.begin(), axes_.end(), static_cast<int>(i)) != axes_.end();
+      fits = fits && (is_named ? update[i] <= shape[i] : update[i] == shape[i]);
+    }
+    if (!fits) {
+      throw std::invalid_argument(
+          text("[slice_update] an update of shape ", update, " does not fit into shape ", shape));
+    }
+    return {shape};
+  }
   const char* name() const override { return "DynamicSliceUpdate"; }
   auto members() const { return std::tie(axes_); }
 
@@ -272,9 +292,9 @@ array update_slice(UpdateMode mode, const array& src, const array& update, Shape
   }
   if (shape == src.shape() && mode == UpdateMode::replace &&
       std::all_of(strides.begin(), strides.end(), [](ShapeElem step) { return step == 1; })) {
-    return broadcast_to(taken, shape, s);
+    return broadcast_here(taken, shape, s);
   }
-  return make_node<SliceUpdate>(src.shape(), src.dtype(), {src, broadcast_to(taken, shape, s)}, s,
+  return make_node<SliceUpdate>(src.shape(), src.dtype(), {src, broadcast_here(taken, shape, s)}, s,
                                 mode, std::move(start), std::move(strides));
 }
 
@@ -330,7 +350,8 @@ array slice_update(const array& src, const array& update, const array& start, st
     throw std::invalid_argument(text("[slice_update] an update of shape ", update.shape(),
                                      " cannot be broadcast to the slice of shape ", shape));
   }
-  array taken = broadcast_to(astype(update, src.dtype(), s), shape, s);
+  array taken = astype(update, src.dtype(), s);
+  if (taken.shape() != shape) taken = broadcast_here(taken, shape, s);
   return make_node<DynamicSliceUpdate>(src.shape(), src.dtype(),
                                        {src, taken, astype(start, int64, s)}, s, std::move(axes));
 }
@@ -415,7 +436,7 @@ std::vector<array> MaskedScatter::decomposed(const std::vector<array>& inputs) {
   Stream s = stream();
   if (source.size() == 0) return {copy(a, s)};
   array flags = astype(flatten(mask, s), int32, s);
-  array numbers = reshape(cumsum(flags, 0, false, false, std::nullopt, s), a.shape(), s);
+  array numbers = reshape_here(cumsum(flags, 0, false, false, std::nullopt, s), a.shape(), s);
   array places = where(mask, numbers, array(0), s);
   return {where(mask, take(source, places, 0, s), a, s)};
 }
@@ -437,7 +458,7 @@ array masked_scatter(const array& a, const array& mask, const array& src, Stream
   if (src.size() == 1) return where(seen, reshape(values, {}, s), a, s);
   return make_node<MaskedScatter>(
       a.shape(), a.dtype(),
-      {a, broadcast_to(seen, a.shape(), s), contiguous(flatten(values, s), false, s)}, s);
+      {a, broadcast_here(seen, a.shape(), s), contiguous(flatten(values, s), false, s)}, s);
 }
 
 }  // namespace holdfast

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "kernels/cpu/copy.h"
+#include "ops/dynamic_shape.h"
 #include "ops/views.h"
 
 namespace holdfast {
@@ -21,6 +22,14 @@ class DynamicSlice final : public Recorded<DynamicSlice, Op> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    const Shape& shape = inputs[0].shape();
+    if (!std::equal(sizes_.begin(), sizes_.end(), shape.begin(), shape.end(), std::less_equal())) {
+      throw std::invalid_argument(
+          text("[slice] a slice of shape ", sizes_, " does not fit into shape ", shape));
+    }
+    return {sizes_};
+  }
   const char* name() const override { return "DynamicSlice"; }
   auto members() const { return std::tie(axes_, sizes_); }
 
@@ -242,7 +251,7 @@ array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevi
     shape[i] = range.size;
     is_whole = is_whole && range.size == a.shape()[i] && (strides[i] == 1 || range.size <= 1);
   }
-  if (is_whole) return a;
+  if (is_whole && !has_open_shape(a)) return a;
   return make_node<Slice>(std::move(shape), a.dtype(), {a}, s, std::move(start),
                           std::move(strides));
 }

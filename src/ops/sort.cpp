@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/cpu/copy.h"
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -36,6 +37,10 @@ class Sort final : public Recorded<Sort, Single<Op>> {
   static constexpr const char* recorded_as = "Sort";
   auto members() const { return std::tie(is_arg_, kth_); }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    if (kth_ != cpu::SortPlan::whole && kth_ >= inputs[0].shape(-1)) {
+      throw std::invalid_argument(
+          text("[partition] kth ", kth_, " is out of range for shape ", inputs[0].shape()));
+    }
     return {inputs[0].shape()};
   }
 
@@ -147,6 +152,7 @@ array partitioned(const char* op, const array& a, int kth, int axis, bool is_arg
     throw std::invalid_argument(text("[", op, "] kth ", kth, " must be between ", -size, " and ",
                                      size - 1, " for axis ", at, " of shape ", a.shape()));
   }
+  if (kth < 0) check_shape_known(op, a);
   return sorted_along(op, a, at, is_arg, s, kth < 0 ? kth + size : kth);
 }
 
@@ -235,7 +241,7 @@ array median(const array& a, const std::vector<int>& axes, bool keepdims, Stream
   }
   order.insert(order.end(), sorted_axes.begin(), sorted_axes.end());
   shape.push_back(safe_cast(count, "median"));
-  array rows = sort(reshape(transpose(a, order, s), shape, s), -1, s);
+  array rows = sort(reshape_here(transpose(a, order, s), shape, s), -1, s);
   auto middle = [&](int64_t at) {
     return astype(take(rows, static_cast<int>(at), -1, s), dtype, s);
   };
@@ -248,7 +254,7 @@ array median(const array& a, const std::vector<int>& axes, bool keepdims, Stream
     array last = middle(count - 1);
     result = where(isnan(last, s), last, result, s);
   }
-  return reshape(result, std::move(kept), s);
+  return reshape_here(result, std::move(kept), s);
 }
 array median(const array& a, bool keepdims, StreamOrDevice s) {
   return median(a, all_axes(a), keepdims, s);

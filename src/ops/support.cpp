@@ -1,5 +1,7 @@
 #include "ops/support.h"
 
+#include "ops/dynamic_shape.h"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -173,7 +175,7 @@ array sum_to_shape(const array& a, const Shape& shape, StreamOrDevice s) {
   for (size_t i = 0; i < a.ndim(); ++i) {
     if (i < added || shape[i - added] != a.shape()[i]) axes.push_back(static_cast<int>(i));
   }
-  return reshape(sum(a, axes, true, s), shape, s);
+  return reshape_here(sum(a, axes, true, s), shape, s);
 }
 
 array scaled_cotangent(const array& cotangent, const array& factor, StreamOrDevice s) {
@@ -182,7 +184,7 @@ array scaled_cotangent(const array& cotangent, const array& factor, StreamOrDevi
 
 array with_mapped_axis(const array& a, int axis, int size, StreamOrDevice s) {
   if (axis >= 0) return moveaxis(a, axis, 0, s);
-  return broadcast_to(expand_dims(a, 0, s), with_front(size, a.shape()), s);
+  return broadcast_here(expand_dims(a, 0, s), with_front(size, a.shape()), s);
 }
 
 void encode_copy(Encoder& encoder, const char* op, const array& in, array& out) {

@@ -41,6 +41,8 @@ std::vector<int> all_axes(const array& a);
 // gives the number of elements.
 int64_t checked_size(const char* op, const Shape& shape, Dtype dtype);
 // broadcast_shapes with the op's name in the error.
+// Replaces the -1 in `shape`, if there is one, so that it has `size` elements, which are of `a`.
+Shape inferred_shape(const char* op, const array& a, int64_t size, Shape shape);
 Shape broadcast_shapes_for(const char* op, const Shape& a, const Shape& b);
 // Integers and bool become float32, others stay.
 Dtype at_least_float(Dtype dtype);

@@ -109,6 +109,7 @@ class Diagonal final : public Recorded<Diagonal, Single<ViewOp>> {
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Diagonal"; }
   auto members() const { return std::tie(offset_, axis1_, axis2_); }
 
@@ -169,6 +170,11 @@ class Depends final : public Recorded<Depends, ViewOp> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    std::vector<Shape> shapes;
+    for (size_t i = 0; i < count_; ++i) shapes.push_back(inputs[i].shape());
+    return shapes;
+  }
   const char* name() const override { return "Depends"; }
   auto members() const { return std::tie(count_); }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/dynamic_shape.h"
 #include "ops/views.h"
 
 namespace holdfast {
@@ -20,7 +21,7 @@ std::shared_ptr<Primitive> Transpose::with_leading_axis() {
 }
 
 array Broadcast::pull_back(const array& input, const array& cotangent, const array&) {
-  return sum_to_shape(cotangent, input.shape(), stream());
+  return sum_like(cotangent, input, stream());
 }
 
 array Squeeze::pull_back(const array&, const array& cotangent, const array&) {
@@ -93,6 +94,7 @@ std::shared_ptr<Primitive> Split::with_leading_axis() {
 
 // The elements stand where a shifted unit matrix has its ones.
 array Diagonal::pull_back(const array& input, const array& cotangent, const array&) {
+  check_shape_known("diagonal", input);
   int rows = input.shape(axis1_), columns = input.shape(axis2_), length = cotangent.shape(-1);
   int low = std::max(0, -offset_);
   int last = static_cast<int>(cotangent.ndim()) - 1;
@@ -157,7 +159,7 @@ std::pair<std::vector<array>, std::vector<int>> Depends::vmap(const std::vector<
 }
 
 array Reshape::pull_back(const array& input, const array& cotangent, const array&) {
-  return reshape(cotangent, input.shape(), stream());
+  return reshape_like(cotangent, input, stream());
 }
 std::shared_ptr<Primitive> Reshape::with_leading_axis() {
   return std::make_shared<Reshape>(stream());

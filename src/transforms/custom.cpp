@@ -31,6 +31,11 @@ class CustomTransforms final : public ViewOp {
   CustomTransforms(Stream stream, Rules rules, size_t arguments)
       : ViewOp(stream), rules_(std::move(rules)), arguments_(arguments) {}
   const char* name() const override { return "CustomTransforms"; }
+  std::vector<Shape> output_shapes(const Arrays& inputs) override {
+    std::vector<Shape> shapes;
+    for (size_t i = arguments_; i < inputs.size(); ++i) shapes.push_back(inputs[i].shape());
+    return shapes;
+  }
   int handed_on(int output) const override { return static_cast<int>(arguments_) + output; }
   void encode(Encoder&, const Arrays& inputs, Arrays& outputs) override {
     for (size_t i = 0; i < outputs.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <holdfast/primitive.h>
 
 #include <holdfast/transforms_impl.h>
+#include "ops/accumulate.h"
 #include "ops/support.h"
 #include "ops/views.h"
 #include "transforms/tape.h"
@@ -108,7 +109,7 @@ std::vector<array> pull_back(const std::vector<array>& from, const std::vector<a
   Values sums;
   auto add_to = [&](const array& a, const array& part) {
     auto [place, is_new] = sums.try_emplace(a.id(), part);
-    if (!is_new) place->second = add(place->second, part);
+    if (!is_new) place->second = accumulate(place->second, part);
   };
   for (size_t i = 0; i < to.size(); ++i) {
     if (tape.depends(to[i])) add_to(to[i], cotangents[i]);

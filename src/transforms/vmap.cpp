@@ -110,9 +110,9 @@ class Mapper {
     for (size_t i = 0; i < values.size(); ++i) {
       if (inputs.axes[i] < 0) continue;
       array front = moveaxis(values[i], inputs.axes[i], 0, s);
-      Shape shape = front.shape();
-      shape.insert(shape.begin() + 1, call.ndim() + 1 - front.ndim(), 1);
-      values[i] = reshape(front, std::move(shape), s);
+      std::vector<int> added(call.ndim() + 1 - front.ndim());
+      std::iota(added.begin(), added.end(), 1);
+      values[i] = added.empty() ? front : expand_dims(front, added, s);
     }
     return in_front(make(outputs, call.primitive_ptr(), values, size_));
   }

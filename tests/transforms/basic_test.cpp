@@ -221,6 +221,9 @@ TEST_CASE("bad input is refused, in words") {
   check_values<float>(grad(bits)(x), {2}, {0, 0});  // integers carry no gradient
   auto halves = [](const array& y) { return sum(view(y, float16)); };
   contains(message([&] { grad(halves)(x); }), "not implemented for View");
+  auto spectrum = [](const array& y) { return sum(abs(linalg::eigvals(y))); };
+  contains(message([&] { grad(spectrum)(ones({2, 2})); }), "not implemented for Eig");
+  contains(message([&] { grad(spectrum)(ones({2, 2})); }), "stop_gradient");
   // A failed trace leaves nothing behind.
   CHECK_FALSE(x.is_tracer());
   check_values<float>(grad(total_cube)(x), {2}, {3, 12});

@@ -182,6 +182,14 @@ inline std::vector<Case> more_cases() {
     return gather_qmm(x[0], codes, x[1], x[2], array({0u, 2u, 2u}), array({1u, 1u, 0u}), true, 32,
                       4);
   });
+  // The edge of each group stands apart: it stays the edge when all move a little.
+  for (int bits : {2, 4, 8}) {
+    add_case("quantize, " + std::to_string(bits) + " bits", float32, {{2, 64}}, [=](X x) {
+      array spike = astype(equal(remainder(arange(0, 64, int32), array(32)), array(5)), float32);
+      std::vector<array> parts = quantize(x[0] - spike * array(9.0f), 32, bits);
+      return stack({parts[1], parts[2]});
+    });
+  }
   add_case("dequantize", float32, {{3, 2}, {3, 2}}, [](X x) {
     array codes = quantize(reshape(sin(arange(0, 3 * 64, float32)), {3, 64}), 32, 8)[0];
     return dequantize(codes, x[0], x[1], 32, 8);

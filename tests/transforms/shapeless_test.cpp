@@ -1,0 +1,193 @@
+// Traces for any shape: what they give for other shapes is what the function gives, or an
+// exception, for every op.
+#include <holdfast/transforms_impl.h>
+
+#include "transforms/export_testing.h"
+#include "transforms/samples.h"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+namespace {
+
+using Arrays = std::vector<array>;
+
+// What a trace for the shapes of `first` gives for `second`; nothing: it was refused.
+std::optional<Arrays> traced_elsewhere(const Function& f, const Arrays& first,
+                                       const Arrays& second) {
+  try {
+    Function fast = compile(f, true);
+    fast(first);
+    return fast(second);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+array numbered(const Shape& shape) {
+  int size = 1;
+  for (ShapeElem dim : shape) size *= dim;
+  return reshape(arange(1, 1 + size, float32), shape) * array(0.1f);
+}
+
+}  // namespace
+
+TEST_CASE("shapeless compile: no op gives a value of the traced shapes for others") {
+  size_t right = 0;
+  for (const registry::Row& row : registry::rows()) {
+    // What a path of contractions is depends on sizes, and is no array elsewhere.
+    if (!accepts(row, float32) || std::string(row.name) == "einsum_path") continue;
+    for (const registry::Sample& sample : registry::samples_of(row)) {
+      if (sample.outcome != registry::Sample::Outcome::result) continue;
+      auto inputs_of = [&](const registry::Sample& from, uint64_t seed) {
+        Arrays inputs;
+        for (const registry::Input& input : from.inputs) {
+          inputs.push_back(registry::make_input(input, float32, seed++));
+        }
+        return inputs;
+      };
+      Function plain = [&](const Arrays& x) {
+        return row.run(registry::Call(x, sample.arguments));
+      };
+      // The derivative, too: of the sum of what has one.
+      Function slope = [&](const Arrays& x) {
+        Arrays weights;
+        for (const array& output : plain(x)) {
+          weights.push_back(issubdtype(output.dtype(), inexact) ? sin(output) : output);
+        }
+        return vjp(plain, x, weights).second;
+      };
+      for (uint64_t seed = 0; seed < 3; ++seed) {
+        registry::Sample other = registry::resized(sample, seed, false);
+        Arrays first = inputs_of(sample, 10), second = inputs_of(other, 20);
+        for (bool differentiated : {false, true}) {
+          const Function& f = differentiated ? slope : plain;
+          Arrays expected;
+          try {
+            expected = f(second);
+            eval(expected);
+          } catch (const std::exception&) {
+            continue;  // the op refuses these
+          }
+          std::optional<Arrays> got = traced_elsewhere(f, first, second);
+          if (!got) continue;
+          INFO(std::string(row.name) << std::string(differentiated ? ", derivative, of " : " of ")
+                                     << sample.text << " called with " << other.text);
+          REQUIRE(got->size() == expected.size());
+          for (size_t k = 0; k < expected.size(); ++k) {
+            std::string difference = registry::difference((*got)[k], expected[k], 4);
+            CHECK_MESSAGE(difference.empty(), difference);
+          }
+          ++right;
+        }
+      }
+    }
+  }
+  CHECK(right > 1000);
+  CHECK(detail::tracing_depth() == 0);
+}
+
+TEST_CASE("shapeless compile: shapes that follow") {
+  struct Row {
+    std::string name;
+    Function f;
+  };
+  auto loss = [](const std::function<array(const array&)>& f) {
+    return Function([f](const Arrays& in) { return Arrays{grad(f)(in[0])}; });
+  };
+  Row rows[] = {
+      {"reshape to what is left",
+       [](const Arrays& in) {
+         return Arrays{reshape(in[0], {-1}), reshape(in[0], {2, -1}), reshape(in[0], {-1, 2, 3})};
+       }},
+      {"flatten", [](const Arrays& in) { return Arrays{flatten(expand_dims(in[0], 0), 0, 1)}; }},
+      {"unflatten",
+       [](const Arrays& in) {
+         return Arrays{unflatten(in[0], -1, {3, -1}), unflatten(in[0], 0, {2, -1})};
+       }},
+      {"broadcast_to",
+       [](const Arrays& in) {
+         return Arrays{broadcast_to(sum(in[0]), {5, 2}), broadcast_to(array(2.0f), {3})};
+       }},
+      {"broadcast_arrays",
+       [](const Arrays& in) {
+         return broadcast_arrays({in[0], sum(in[0], 0, true), array(1.0f)});
+       }},
+      {"like others",
+       [](const Arrays& in) {
+         return Arrays{zeros_like(in[0]), ones_like(in[0]) * in[0], full_like(in[0], array(3.0f))};
+       }},
+      {"take", [](const Arrays& in) { return Arrays{take(in[0], array({0, 1}), 0)}; }},
+      {"diagonal", [](const Arrays& in) { return Arrays{diagonal(in[0]), trace(in[0])}; }},
+      {"pad", [](const Arrays& in) { return Arrays{pad(in[0], std::pair{1, 2})}; }},
+      {"divmod", [](const Arrays& in) { return divmod(in[0], array(0.7f)); }},
+      {"slices that move",
+       [](const Arrays& in) {
+         return Arrays{slice(in[0], array({1}), {0}, {1, 3}),
+                       slice_update(in[0], zeros({1, 1}), array({0, 1}), {0, 1})};
+       }},
+      {"derivative of a sum", loss([](const array& x) { return sum(x * x); })},
+      {"derivative of a mean", loss([](const array& x) { return mean(square(x)); })},
+      {"derivative of a flat array", loss([](const array& x) { return sum(square(flatten(x))); })},
+      {"derivative of a broadcast",
+       loss([](const array& x) { return sum(sin(x) * sum(x, 0, true) + x * mean(x)); })},
+      {"derivative of softmax", loss([](const array& x) { return sum(softmax(x, -1) * x); })},
+      {"derivative of a maximum", loss([](const array& x) { return sum(max(x, 1)); })},
+      {"derivative of a loss", loss([](const array& x) {
+         array places = argmax(x, -1, true);
+         return sum(logsumexp(x, -1, true) - take_along_axis(x, places, -1));
+       })},
+      {"mapped",
+       [](const Arrays& in) {
+         return vmap(Function([](const Arrays& x) { return Arrays{x[0] / sum(x[0])}; }))(in);
+       }},
+      {"mapped and flat", [](const Arrays& in) {
+         return vmap(Function([](const Arrays& x) { return Arrays{reshape(x[0], {-1, 3})}; }))(in);
+       }}};
+  TemporaryFolder folder;
+  for (const Row& row : rows) {
+    INFO(row.name);
+    Function fast = compile(row.f, true);
+    export_function(folder / "f", row.f, {numbered({4, 6})}, true);
+    ImportedFunction saved = import_function(folder / "f");
+    for (const Shape& shape : {Shape{4, 6}, Shape{2, 3}, Shape{8, 12}, Shape{6, 9}}) {
+      Arrays inputs = {numbered(shape)}, expected = row.f(inputs), got = fast(inputs),
+             loaded = saved(inputs);
+      REQUIRE(got.size() == expected.size());
+      REQUIRE(loaded.size() == expected.size());
+      for (size_t k = 0; k < expected.size(); ++k) {
+        INFO("output " << k << ", " << shape[0] << " x " << shape[1]);
+        CHECK(has_same_bits(got[k], expected[k]));
+        CHECK(has_same_bits(loaded[k], expected[k]));
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "shapeless compile: what was equal in the trace and is broadcast later has its derivative") {
+  Function f = [](const Arrays& in) {
+    return vjp([](const Arrays& x) { return Arrays{x[0] * x[1]}; }, in, {in[0] * in[1]}).second;
+  };
+  Function fast = compile(f, true);
+  fast({numbered({4, 6}), numbered({4, 6})});
+  Arrays inputs = {numbered({4, 6}), numbered({1, 6})};
+  Arrays got = fast(inputs), expected = f(inputs);
+  CHECK(has_same_bits(got[0], expected[0]));
+  CHECK(has_same_bits(got[1], expected[1]));
+}
+
+TEST_CASE("shapeless compile: given sizes that do not fit are refused when it is called") {
+  Function fixed =
+      compile(Function([](const Arrays& in) { return Arrays{reshape(in[0], {24})}; }), true);
+  CHECK(fixed({numbered({4, 6})})[0].shape() == Shape{24});
+  CHECK(fixed({numbered({3, 8})})[0].shape() == Shape{24});
+  CHECK_THROWS_WITH_AS(fixed({numbered({4, 5})}), doctest::Contains("[reshape]"),
+                       std::invalid_argument);
+  Function wide = compile(
+      Function([](const Arrays& in) { return Arrays{broadcast_to(in[0], {3, 4, 6})}; }), true);
+  CHECK(wide({numbered({4, 6})})[0].shape() == Shape{3, 4, 6});
+  CHECK(wide({numbered({1, 6})})[0].shape() == Shape{3, 4, 6});
+  CHECK_THROWS_WITH_AS(wide({numbered({8, 6})}), doctest::Contains("broadcast"),
+                       std::invalid_argument);
+}
