@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,33 @@ void compile_erase(CompileCacheWeakPtr cache, std::uintptr_t fun_id);
 void compile_clear_cache(CompileCacheWeakPtr cache);
 inline void compile_erase(std::uintptr_t fun_id) { compile_erase(compile_cache(), fun_id); }
 inline void compile_clear_cache() { compile_clear_cache(compile_cache()); }
+
+// The steps of compile one by one, for who wants to look at a trace or to change it in between.
+//
+// Who uses an array: for each of its uses the array that was computed, and as which input.
+using ParentsMap = std::unordered_map<std::uintptr_t, std::vector<std::pair<array, int>>>;
+
+// Tracers like `inputs`, what `fun` returned for them, and what it returned beside arrays.
+std::tuple<std::vector<array>, std::vector<array>, std::shared_ptr<void>> compile_trace(
+    const ArrayFnWithExtra& fun, const std::vector<array>& inputs, bool shapeless);
+// The tape: what `outputs` were computed by from `inputs` (tracers), one output of each call,
+// inputs first. std::invalid_argument when one of `original_inputs`, the arrays that the tracers
+// stand for, is among what was used: the function has captured what it should take as an argument.
+std::pair<std::vector<array>, ParentsMap> compile_dfs(const std::vector<array>& inputs,
+                                                      std::vector<array>& outputs,
+                                                      const std::vector<array>& original_inputs);
+// Equal calls and equal scalars made one: another graph of the same tracers. Once is enough; with
+// `passes` 0 nothing happens.
+void compile_simplify(std::vector<array>& tape, ParentsMap& parents_map,
+                      std::vector<array>& outputs, int passes);
+// The outputs of a trace for other inputs.
+std::vector<array> compile_replace(const std::vector<array>& tape,
+                                   const std::vector<array>& trace_inputs,
+                                   const std::vector<array>& trace_outputs,
+                                   const std::vector<array>& inputs, bool shapeless);
+// std::invalid_argument that names the op when the shape of a result does not follow from its
+// inputs.
+void compile_validate_shapeless(const std::vector<array>& tape);
 
 // Compiled functions run wherever arrays do.
 bool compile_available_for_device(const Device& device);

@@ -108,8 +108,6 @@ bool Program::is_same(const Call& a, const Call& b) const {
          a.primitive->stream() == b.primitive->stream() && a.primitive->is_equivalent(*b.primitive);
 }
 
-// A primitive whose shapes do not follow from its inputs alone was given numbers that the function
-// read from the shapes of the trace, and would be wrong for others.
 void Program::check_shapeless() const {
   for (const Call& call : calls_) {
     std::vector<array> inputs;
@@ -117,18 +115,22 @@ void Program::check_shapeless() const {
       const ValueInfo& value = values_[static_cast<size_t>(input)];
       inputs.emplace_back(value.shape, value.dtype, nullptr, std::vector<array>{});
     }
-    bool follows = false;
-    try {
-      follows = call.primitive->output_shapes(inputs) == call.shapes;
-    } catch (const std::invalid_argument&) {
-    }
-    if (!follows) {
-      throw std::invalid_argument(
-          std::string("[compile] a function with ") + call.primitive->name() +
-          " cannot be compiled for any shape: the shape of its result does not follow from its "
-          "inputs; compile it without `shapeless`");
-    }
+    check_shape_follows(*call.primitive, inputs, call.shapes);
   }
+}
+
+void check_shape_follows(Primitive& primitive, const std::vector<array>& inputs,
+                         const std::vector<Shape>& shapes) {
+  bool follows = false;
+  try {
+    follows = primitive.output_shapes(inputs) == shapes;
+  } catch (const std::invalid_argument&) {
+  }
+  if (follows) return;
+  throw std::invalid_argument(
+      std::string("[compile] a function with ") + primitive.name() +
+      " cannot be compiled for any shape: the shape of its result does not follow from its "
+      "inputs; compile it without `shapeless`");
 }
 
 // Calls were reordered and made one: the numbers of their results are given anew.

@@ -46,4 +46,9 @@ class Program {
   std::vector<ValueInfo> values_;  // while the program is made
 };
 
+// A primitive whose shapes do not follow from its inputs alone was given numbers that the function
+// read from the shapes of the trace, and would be wrong for others: std::invalid_argument.
+void check_shape_follows(Primitive& primitive, const std::vector<array>& inputs,
+                         const std::vector<Shape>& shapes);
+
 }  // namespace holdfast::detail
