@@ -362,6 +362,11 @@ constexpr Kind kinds[] = {
 
     // --- new arrays ---
     kind<[](Call c) { return full(c.shapes[0], c.exactly(1)[0], c.stream); }>("Full"),
+    kind<[](Call c, double start, double step) {
+      // Half a step behind the last element, so that rounding cannot change their number.
+      double stop = start + (c.shapes[0].at(0) - 0.5) * step;
+      return arange(start, stop, step, c.dtypes[0], c.stream);
+    }>("Arange"),
     kind<[](Call c) {
       return random::bits(c.shapes[0], c.dtypes[0].size(), c.exactly(1)[0], c.stream);
     }>("RandomBits"),

@@ -71,7 +71,8 @@ array many_ops(const array& x, const array& w, Stream s) {
   array e = astype(d, bfloat16, s) * astype(d, bfloat16, s);
   array f = slice_update(astype(e, float32, s), ones({4, 8}), {2, 0}, {6, 8}, s);
   array g = take(f, array({3, 1, 2}), 0, s);
-  return sum(exp(g, s), 0, false, s) + argmax(f, 0, false, s);
+  array h = arange(0.5, 4.5, 0.5, float32, s) + arange(8, int32, s);
+  return sum(exp(g, s), 0, false, s) + argmax(f, 0, false, s) + h;
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ const buffers = new Map(DATA.buffers.map((b) => [b[0], { id: b[0], size: b[1], o
 const total = commands.reduce((sum, c) => sum + c.time, 0) || 1;
 const end = Math.max(1, ...[commands.reduce((m, c) => Math.max(m, c.start + c.time), 0)]);
 const escape = (t) => String(t).replace(/[&<>"]/g, (x) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[x]);
-const us = (ns) => ns < 1e3 ? ns + " ns" : ns < 1e6 ? (ns / 1e3).toFixed(1) + " µs" : (ns / 1e6).toFixed(2) + " ms";
+const us = (ns) => ns < 1e3 ? ns + " ns" : ns < 1e6 ? (ns / 1e3).toFixed(1) + " µs" : ns < 1e9 ? (ns / 1e6).toFixed(2) + " ms" : (ns / 1e9).toFixed(3) + " s";
 const size = (b) => b < 10240 ? b + " B" : b < 10485760 ? (b / 1024).toFixed(1) + " KiB" : (b / 1048576).toFixed(1) + " MiB";
 const rate = (c) => c.time > 0 && c.bytes > 0 ? (c.bytes / c.time).toFixed(2) : "";
 const hue = (name) => { let h = 0; for (const x of name) h = (h * 31 + x.codePointAt(0)) % 360; return h; };
