@@ -14,9 +14,9 @@
 
 namespace holdfast {
 
-// argmin and argmax over several axes, too.
+// argmin and argmax over several axes, too. `widens`: the sum of a half type is a float32.
 array reduce(cpu::ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
-             StreamOrDevice s);
+             StreamOrDevice s, bool widens = false);
 // Along the last axis; with any factor.
 array transform_rows(const char* op, const array& a, cpu::FftKind kind, bool inverse, int length,
                      float scale, StreamOrDevice s);

@@ -407,7 +407,7 @@ constexpr Kind kinds[] = {
 
     // --- along axes ---
     kind<[](Call c, cpu::ReduceOp op, Axes axes, bool keepdims) {
-      return reduce(op, c.exactly(1)[0], axes, keepdims, c.stream);
+      return reduce(op, c.exactly(1)[0], axes, keepdims, c.stream, c.dtypes[0] == float32);
     }>("Reduce"),
     kind<[](Call c, Axes axes, bool inverted) {
       return number_of_elements(c.exactly(1)[0], axes, inverted, c.dtypes[0], c.stream);

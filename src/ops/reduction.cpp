@@ -45,6 +45,8 @@ array product_of_others(const array& a, const std::vector<int>& axes, Stream s) 
   return transpose(reshape_like(product, ordered, s), inverse, s);
 }
 
+bool is_half(Dtype dtype) { return dtype == float16 || dtype == bfloat16; }
+
 Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims) {
   Shape shape = a.shape();
   for (size_t i = axes.size(); i-- > 0;) {
@@ -66,7 +68,8 @@ void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
   array& out = outputs[0];
   encoder.allocate(out);
   if (out.size() == 0) return;
-  cpu::ReducePlan plan(op_, in.dtype(), span_of(in.shape()), span_of(in.strides()), axes_);
+  cpu::ReducePlan plan(op_, in.dtype(), out.dtype(), span_of(in.shape()), span_of(in.strides()),
+                       axes_);
   int stages = plan.stages();
   std::optional<array> scratch;
   if (stages > 1) scratch = make_temporary(encoder, plan.scratch_bytes());
@@ -91,7 +94,7 @@ array Reduce::pull_back(const array& input, const array& cotangent, const array&
   array repeated = broadcast_like(kept(cotangent), input, s);
   switch (op_) {
     case ReduceOp::sum:
-      return repeated;
+      return astype(repeated, input.dtype(), s);
     case ReduceOp::prod:
       return scaled_cotangent(repeated, product_of_others(input, axes_, s), s);
     default: {
@@ -107,11 +110,12 @@ std::vector<Shape> Reduce::output_shapes(const std::vector<array>& inputs) {
 }
 
 array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
-             StreamOrDevice s) {
+             StreamOrDevice s, bool widens) {
   const char* function = row_of(op).function;
   std::vector<int> sorted = checked_axes(function, axes, a.ndim());
   Shape shape = reduced_shape(a, sorted, keepdims);
   Dtype dtype = dtype_of(cpu::reduce_output_type(op, a.dtype()));
+  if (widens && op == ReduceOp::sum && is_half(dtype)) dtype = float32;
   bool is_arg = op == ReduceOp::argmin || op == ReduceOp::argmax;
   int64_t count = 1;
   for (int axis : sorted) {
@@ -153,8 +157,6 @@ array divisor(const char* op, const array& a, const std::vector<int>& axes, int 
   return without == 0 ? number
                       : maximum(subtract(number, array(without, dtype), s), array(0, dtype), s);
 }
-
-bool is_half(Dtype dtype) { return dtype == float16 || dtype == bfloat16; }
 
 }  // namespace
 
@@ -204,7 +206,8 @@ array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOr
   Dtype dtype = at_least_float(a.dtype());
   Dtype compute = is_half(dtype) ? float32 : dtype;
   array count = divisor("mean", a, axes, 0, compute, s);
-  array total = sum(astype(a, compute, s), axes, keepdims, s);
+  array total = reduce(ReduceOp::sum, is_half(dtype) ? a : astype(a, compute, s), axes, keepdims, s,
+                       is_half(dtype));
   return astype(divide(total, count, s), dtype, s);
 }
 

@@ -162,7 +162,8 @@ class Planner {
     step.result = op.result;
     cpu::Lane lane = cpu::lane_of(dtypes_[op.operands.back()]);
     if (op.kind == Step::Kind::reduce) {
-      step.reduction = &cpu::reduce_kernel(op.reduction, dtypes_[op.operands[0]]);
+      step.reduction =
+          &cpu::reduce_kernel(op.reduction, dtypes_[op.operands[0]], dtypes_[op.result]);
     } else if (op.code == AsType::code) {
       step.convert = cpu::convert_kernel(dtypes_[op.operands[0]], dtypes_[op.result]);
     } else {

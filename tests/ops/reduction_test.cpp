@@ -258,3 +258,25 @@ TEST_CASE("vecdot") {
   check_error<std::invalid_argument>("vecdot", [] { vecdot(array(1), array(1)); });
   check_error<std::out_of_range>("vecdot", [&] { vecdot(a, a, 2); });
 }
+
+TEST_CASE("the mean of a half type is summed in float32, along any axis and with a gradient") {
+  for (Dtype dtype : {float16, bfloat16}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    // A sum of 16 million, far beyond the range of float16.
+    array x = full({300, 500}, array(100.0f), dtype) + astype(arange(500), dtype) % array(8, dtype);
+    array wide = astype(x, float32);
+    for (std::vector<int> axes : {std::vector<int>{0}, {1}, {0, 1}}) {
+      array got = mean(x, axes, true);
+      CHECK(got.dtype() == dtype);
+      CHECK(array_equal(got, astype(mean(wide, axes, true), dtype)).item<bool>());
+    }
+    CHECK(mean(x, std::vector<int>{}).dtype() == dtype);
+    array slope = grad([](const array& a) { return mean(a); })(x);
+    CHECK(slope.dtype() == dtype);
+    CHECK(array_equal(slope, full({300, 500}, array(1.0f / 150000), dtype)).item<bool>());
+    auto rows = [](const std::vector<array>& a) {
+      return std::vector<array>{mean(a[0], 1) * array(2, a[0].dtype())};
+    };
+    CHECK(array_equal(compile(rows)({x})[0], rows({x})[0]).item<bool>());
+  }
+}

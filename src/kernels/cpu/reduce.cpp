@@ -27,11 +27,11 @@ constexpr size_t max_state_bytes = 16;
 
 }  // namespace
 
-const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input) {
+const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input, Dtype::Val output) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::prod:
-      return *simd::reduce_sum_kernels().find(op, input);
+      return *simd::reduce_sum_kernels().find(op, input, output != input);
     case ReduceOp::argmin:
     case ReduceOp::argmax:
       return *simd::reduce_arg_kernels().find(op, input);
@@ -71,11 +71,12 @@ Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input) {
   }
 }
 
-ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, std::span<const int32_t> shape,
-                       std::span<const int64_t> strides, std::span<const int> axes)
-    : kernel_(&reduce_kernel(op, input)),
+ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output,
+                       std::span<const int32_t> shape, std::span<const int64_t> strides,
+                       std::span<const int> axes)
+    : kernel_(&reduce_kernel(op, input, output)),
       item_size_(item_size(input)),
-      output_item_size_(item_size(reduce_output_type(op, input))) {
+      output_item_size_(item_size(output)) {
   bool keeps_order = op == ReduceOp::argmin || op == ReduceOp::argmax;
   std::vector<int64_t> kept_shape, kept_strides, reduced_shape, reduced_strides;
   bool empty = element_count(shape) == 0;

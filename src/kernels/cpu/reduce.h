@@ -25,7 +25,8 @@ bool has_identity(ReduceOp op);
 Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input);
 
 // What reduces elements of this type, for those who walk memory themselves.
-const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input);
+// `output` is reduce_output_type, or float32 for the sum of a half type.
+const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input, Dtype::Val output);
 
 // min and max propagate NaN; argmin and argmax give the first NaN, else the first best element,
 // counted in row-major order over the reduced axes. Complex numbers compare lexicographically. Half
@@ -33,9 +34,12 @@ const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input);
 class ReducePlan {
  public:
   // `axes`: distinct, 0 <= axis < shape.size(), any order. The output is dense, row-major over the
-  // kept axes.
-  ReducePlan(ReduceOp op, Dtype::Val input, std::span<const int32_t> shape,
+  // kept axes, of a type as for reduce_kernel.
+  ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output, std::span<const int32_t> shape,
              std::span<const int64_t> strides, std::span<const int> axes);
+  ReducePlan(ReduceOp op, Dtype::Val input, std::span<const int32_t> shape,
+             std::span<const int64_t> strides, std::span<const int> axes)
+      : ReducePlan(op, input, reduce_output_type(op, input), shape, strides, axes) {}
 
   // Stages run one after the other (all tasks of stage 0, then all of stage 1); tasks of one stage
   // in any order.

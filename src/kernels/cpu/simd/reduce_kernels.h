@@ -36,7 +36,8 @@ struct ReduceKernel {
 };
 
 struct ReduceSumKernels {
-  const ReduceKernel* (*find)(ReduceOp op, Dtype::Val input);  // sum, prod
+  // sum, prod. `widens`: the sum of a half type is written as float32.
+  const ReduceKernel* (*find)(ReduceOp op, Dtype::Val input, bool widens);
 };
 struct ReduceOrderKernels {
   const ReduceKernel* (*find)(ReduceOp op, Dtype::Val input);  // min, max, all, any

@@ -328,9 +328,21 @@ const simd::ReduceKernel* find_integer(Dtype::Val input) {
   }
 }
 
-const simd::ReduceKernel* find(ReduceOp op, Dtype::Val input) {
+// The states are the same: only the last step differs.
+template <typename Half>
+constexpr simd::ReduceKernel widening_sum = [] {
+  simd::ReduceKernel kernel = ReduceLoops<SumFloat<Half, float>>::kernel;
+  kernel.finish = ReduceLoops<SumFloat<float, float>>::kernel.finish;
+  return kernel;
+}();
+
+const simd::ReduceKernel* find(ReduceOp op, Dtype::Val input, bool widens) {
   using Val = Dtype::Val;
   bool sum = op == ReduceOp::sum;
+  if (sum && widens) {
+    if (input == Val::float16) return &widening_sum<Float16>;
+    if (input == Val::bfloat16) return &widening_sum<BFloat16>;
+  }
   switch (input) {
     case Val::float16:
       return sum ? &ReduceLoops<SumFloat<Float16, float>>::kernel
