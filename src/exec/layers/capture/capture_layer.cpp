@@ -64,6 +64,12 @@ struct CaptureLayer::ListRecord final : CommandObserver {
   std::vector<Time> times;
   std::vector<NotedOp> ops;  // in order; together they are all commands
   size_t op = 0;             // the one that is running
+  struct OutputDigest {
+    uint32_t command;
+    NotedOp::Output output;
+    Hash128 hash;
+  };
+  std::vector<OutputDigest> digests;
 
   explicit ListRecord(CaptureLayer& owner) : layer(owner) {}
 
@@ -479,9 +485,7 @@ void CaptureLayer::check_outputs(ListRecord& record, const CommandList& list, ui
     if (!address) continue;
     std::string_view bytes(address + output.begin, static_cast<size_t>(output.end - output.begin));
     if (options_.digests) {
-      write(0, [output, hash = hash_bytes(bytes), id = record.id, index](CaptureFile& file) {
-        file.digest(id, index, static_cast<int64_t>(output.buffer), output.begin, output.end, hash);
-      });
+      record.digests.push_back({index, output, hash_bytes(bytes)});
     }
     if (save) {
       write(bytes.size(),
@@ -506,9 +510,14 @@ void CaptureLayer::on_complete(const CommandList& list) {
     }
     write(record->commands.size(),
           [commands = std::move(record->commands), text = times.take(), id = record->id,
-           sequence = next_sequence_.fetch_add(1), stream = stream_of_queue(list.queue).index,
+           digests = std::move(record->digests), sequence = next_sequence_.fetch_add(1),
+           stream = stream_of_queue(list.queue).index,
            serial = static_cast<int64_t>(list.serial)](CaptureFile& file) {
             file.list(id, sequence, stream, serial, commands, text);
+            for (const ListRecord::OutputDigest& d : digests) {
+              file.digest(id, d.command, static_cast<int64_t>(d.output.buffer), d.output.begin,
+                          d.output.end, d.hash);
+            }
           });
   } catch (const std::exception& error) {
     lose(error.what());
