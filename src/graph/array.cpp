@@ -206,12 +206,21 @@ void array::check_item(bool may_evaluate) {
   }
 }
 
+namespace {
+
+// Outside of an op's encoding who asks for the address may read at once.
+[[gnu::noinline, gnu::cold]] void tell_layers_of_access(const array& a) {
+  if (a.size() == 0 || EncoderScope::current()) return;
+  auto [begin, end] = byte_interval(a);
+  exec::layers::slow::on_host_access(*exec::buffer_of(a.buffer()), begin, end);
+}
+
+}  // namespace
+
 void* array::data_address() const {
   if (!node_->data) return nullptr;
-  if (exec::layers::is_any() && node_->size > 0 && !EncoderScope::current()) {
-    auto [begin, end] = byte_interval(*this);
-    exec::layers::slow::on_host_access(*exec::buffer_of(node_->data->buffer), begin, end);
-  }
+  if (exec::layers::is_any()) [[unlikely]]
+    tell_layers_of_access(*this);
   return static_cast<char*>(node_->data->buffer.raw_ptr()) + node_->offset;
 }
 

@@ -106,10 +106,10 @@ bool is_donatable_by(const array& a, uint32_t users, exec::Queue* queue) {
   if (!storage || storage->adopted || !storage->is_idle(queue ? &queue->device_queue() : nullptr)) {
     return false;
   }
+  exec::layers::on_take_over(*exec::buffer_of(node.data->buffer));
   // A former owner may have read the bytes: its decrement must happen before our writes.
   // use_count() is a relaxed load, so touch the count itself.
   std::shared_ptr<array::Data> touch = node.data;
-  exec::layers::on_take_over(*exec::buffer_of(node.data->buffer));
   return true;
 }
 

@@ -16,11 +16,17 @@ std::shared_ptr<const Chain>& chain() {
   return *current_chain;
 }
 
-void retire_pipeline(uint64_t identity) {
+// Tells the layers where nothing may be thrown: one that has no memory does not know it.
+template <class Call>
+void tell(Call call) noexcept {
   try {
-    for (const auto& layer : *current()) layer->on_retire_pipeline(identity);
+    for (const auto& layer : *current()) call(*layer);
   } catch (...) {
   }
+}
+
+void retire_pipeline(uint64_t identity) {
+  tell([&](Layer& layer) { layer.on_retire_pipeline(identity); });
 }
 
 void kernel_finding(const CommandList& list, const Command& command, const KernelFinding& finding) {
@@ -58,30 +64,23 @@ std::shared_ptr<const Chain> current() {
 namespace slow {
 
 void on_create(const Buffer& buffer) noexcept {
-  try {
-    for (const auto& layer : *current()) layer->on_create(buffer);
-  } catch (...) {
-    // No memory: the layer does not know the buffer.
-  }
+  tell([&](Layer& layer) { layer.on_create(buffer); });
 }
 
 void on_retire(const Buffer& buffer) noexcept {
-  try {
-    for (const auto& layer : *current()) layer->on_retire(buffer);
-  } catch (...) {
-  }
+  tell([&](Layer& layer) { layer.on_retire(buffer); });
 }
 
 void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) {
   for (const auto& layer : *current()) layer->on_pipeline(request, pipeline);
 }
 
-void on_begin() {
-  for (const auto& layer : *current()) layer->on_begin();
+void on_begin() noexcept {
+  tell([&](Layer& layer) { layer.on_begin(); });
 }
 
-void on_address(const Buffer& buffer) {
-  for (const auto& layer : *current()) layer->on_address(buffer);
+void on_address(const Buffer& buffer) noexcept {
+  tell([&](Layer& layer) { layer.on_address(buffer); });
 }
 
 void on_command(const CommandList& list) {
@@ -98,12 +97,12 @@ bool wants_commit(const CommandList& list) {
                      [&](const auto& layer) { return layer->wants_commit(list); });
 }
 
-void on_observe(const DeviceQueue& queue, uint64_t serial) {
-  for (const auto& layer : *current()) layer->on_observe(queue, serial);
+void on_observe(const DeviceQueue& queue, uint64_t serial) noexcept {
+  tell([&](Layer& layer) { layer.on_observe(queue, serial); });
 }
 
-void on_take_over(const Buffer& buffer) {
-  for (const auto& layer : *current()) layer->on_take_over(buffer);
+void on_take_over(const Buffer& buffer) noexcept {
+  tell([&](Layer& layer) { layer.on_take_over(buffer); });
 }
 
 void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) {

@@ -69,43 +69,52 @@ namespace slow {
 void on_create(const Buffer& buffer) noexcept;
 void on_retire(const Buffer& buffer) noexcept;
 void on_pipeline(const KernelRequest& request, const Pipeline& pipeline);
-void on_begin();
-void on_address(const Buffer& buffer);
+void on_begin() noexcept;
+void on_address(const Buffer& buffer) noexcept;
 void on_command(const CommandList& list);
 void on_encode(const CommandList& list);
 bool wants_commit(const CommandList& list);
-void on_observe(const DeviceQueue& queue, uint64_t serial);
-void on_take_over(const Buffer& buffer);
+void on_observe(const DeviceQueue& queue, uint64_t serial) noexcept;
+void on_take_over(const Buffer& buffer) noexcept;
 void on_host_access(const Buffer& buffer, int64_t begin, int64_t end);
 }  // namespace slow
 
 inline void on_create(const Buffer& buffer) {
-  if (is_any()) slow::on_create(buffer);
+  if (is_any()) [[unlikely]]
+    slow::on_create(buffer);
 }
 inline void on_retire(const Buffer& buffer) {
-  if (is_any()) slow::on_retire(buffer);
+  if (is_any()) [[unlikely]]
+    slow::on_retire(buffer);
 }
 inline void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) {
-  if (is_any()) slow::on_pipeline(request, pipeline);
+  if (is_any()) [[unlikely]]
+    slow::on_pipeline(request, pipeline);
 }
 inline void on_begin() {
-  if (is_any()) slow::on_begin();
+  if (is_any()) [[unlikely]]
+    slow::on_begin();
 }
 inline void on_address(const Buffer& buffer) {
-  if (is_any()) slow::on_address(buffer);
+  if (is_any()) [[unlikely]]
+    slow::on_address(buffer);
 }
 inline void on_command(const CommandList& list) {
-  if (is_any()) slow::on_command(list);
+  if (is_any()) [[unlikely]]
+    slow::on_command(list);
 }
 inline void on_encode(const CommandList& list) {
-  if (is_any()) slow::on_encode(list);
+  if (is_any()) [[unlikely]]
+    slow::on_encode(list);
 }
 inline bool wants_commit(const CommandList& list) { return is_any() && slow::wants_commit(list); }
 inline void on_observe(const DeviceQueue& queue, uint64_t serial) {
-  if (is_any()) slow::on_observe(queue, serial);
+  if (is_any()) [[unlikely]]
+    slow::on_observe(queue, serial);
 }
 inline void on_take_over(const Buffer& buffer) {
-  if (is_any()) slow::on_take_over(buffer);
+  if (is_any()) [[unlikely]]
+    slow::on_take_over(buffer);
 }
 // Ties the current chain to the list and lets it see the list.
 void on_commit(CommandList& list);
