@@ -10,7 +10,7 @@ using namespace holdfast::testing;
 
 namespace {
 
-std::shared_ptr<io::Reader> memory(const std::string& bytes) {
+std::shared_ptr<io::Reader> reader_of(const std::string& bytes) {
   return std::make_shared<io::MemoryReader>(std::vector<char>(bytes.begin(), bytes.end()), "test");
 }
 
@@ -29,7 +29,7 @@ std::string gguf(uint64_t tensors, uint64_t values, const std::string& rest) {
 template <class Load>
 void check_refused(const std::string& bytes, const char* what, Load load) {
   CAPTURE(what);
-  CHECK_THROWS_WITH_AS(load(memory(bytes)), doctest::Contains(what), std::runtime_error);
+  CHECK_THROWS_WITH_AS(load(reader_of(bytes)), doctest::Contains(what), std::runtime_error);
 }
 const auto read_npy = [](auto reader) { load(reader).eval(); };
 const auto read_safetensors = [](auto reader) {
@@ -44,17 +44,17 @@ const auto read_gguf = [](auto reader) {
 TEST_CASE("npy: what other programs write is read") {
   std::string big_endian("\0\0\0\1\0\0\0\2", 8);
   check_values<int32_t>(
-      load(memory(npy("{'shape':(2,),'fortran_order':False,'descr':'>i4'}", big_endian))), {2},
+      load(reader_of(npy("{'shape':(2,),'fortran_order':False,'descr':'>i4'}", big_endian))), {2},
       {1, 2});
   std::string columns;
   for (float value : {1, 2, 3, 4, 5, 6}) columns += bytes_of(value);
   check_values<float>(
-      load(
-          memory(npy("{\"descr\": \"<f4\", 'fortran_order': True, 'shape': (2L, 3L)}\n", columns))),
+      load(reader_of(
+          npy("{\"descr\": \"<f4\", 'fortran_order': True, 'shape': (2L, 3L)}\n", columns))),
       {2, 3}, {1, 3, 5, 2, 4, 6});
   std::string complex_pair = std::string("\x3f\x80\0\0\x40\0\0\0", 8);
   array c =
-      load(memory(npy("{'descr': '>c8', 'fortran_order': False, 'shape': ()}", complex_pair)));
+      load(reader_of(npy("{'descr': '>c8', 'fortran_order': False, 'shape': ()}", complex_pair)));
   CHECK(c.item<complex64_t>() == complex64_t(1, 2));
 }
 
@@ -157,12 +157,12 @@ TEST_CASE("npz: deflated entries are read, damaged ones refused") {
   TemporaryFolder folder;
   save_npz(folder / "a", {{"x", arange(1000)}, {"y", array(1.5f)}});
   std::string whole = read_file(folder / "a.npz");
-  auto arrays = load_npz(memory(whole));
+  auto arrays = load_npz(reader_of(whole));
   CHECK(array_equal(arrays.at("x"), arange(1000)).item<bool>());
   // Every truncation is refused.
   for (size_t length = 0; length < whole.size(); length += 7) {
     CAPTURE(length);
-    CHECK_THROWS_AS(load_npz(memory(whole.substr(0, length))), std::runtime_error);
+    CHECK_THROWS_AS(load_npz(reader_of(whole.substr(0, length))), std::runtime_error);
   }
   // Deflated by another program.
   auto deflated = load_npz(std::string(HOLDFAST_TEST_DATA) + "/deflated.npz");
@@ -185,7 +185,7 @@ TEST_CASE("Bytes changed at random are a result or a std::runtime_error") {
         changed[next() % changed.size()] = static_cast<char>(next());
       if (next() % 4 == 0) changed.resize(next() % changed.size());
       try {
-        read(memory(changed));
+        read(reader_of(changed));
       } catch (const std::runtime_error&) {
       }
     }
