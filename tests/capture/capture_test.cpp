@@ -13,6 +13,7 @@
 #include "capture/replay.h"
 #include "exec/kernel_library.h"
 #include "exec/layers/capture/capture_file.h"
+#include "support/gate.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
 #include "support/threads.h"
@@ -173,9 +174,12 @@ TEST_CASE("capture: three streams made while capturing, wired memory, many passe
   std::vector<Stream> made;
   record(file, [&] {
     for (int i = 0; i < 3; ++i) made.push_back(new_stream(Device::cpu));
+    Gate gate(made[0]);  // what the others wait for has not completed when they are committed
     array a = matmul(x, x, made[0]);
     array b = sum(a, 0, made[1]);
     array c = exp(array(0.001f) * b, made[2]) + a;
+    async_eval(c);
+    gate.open();
     eval(c);
   });
   for (Stream stream : made) exec::Runtime::get().give_back(queue_of(stream));
