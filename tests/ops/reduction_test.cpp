@@ -274,9 +274,9 @@ TEST_CASE("the mean of a half type is summed in float32, along any axis and with
     array slope = grad([](const array& a) { return mean(a); })(x);
     CHECK(slope.dtype() == dtype);
     CHECK(array_equal(slope, full({300, 500}, array(1.0f / 150000), dtype)).item<bool>());
-    auto rows = [](const std::vector<array>& a) {
+    auto twice_mean = [](const std::vector<array>& a) {
       return std::vector<array>{mean(a[0], 1) * array(2, a[0].dtype())};
     };
-    CHECK(array_equal(compile(rows)({x})[0], rows({x})[0]).item<bool>());
+    CHECK(array_equal(compile(twice_mean)({x})[0], twice_mean({x})[0]).item<bool>());
   }
 }
