@@ -132,9 +132,12 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
 // Sizes that grow, as those of a sequence, leave behind memory that is too small for all that
 // follows. Where the cache would make the process hold more than an eighth above what it needed
 // at once, smaller storage makes room for larger; never the other way round, so that a program
-// which repeats itself finds each of its sizes after a few rounds. With mutex_ held.
+// which repeats itself finds each of its sizes after a few rounds. Small storage is not worth the
+// search. With mutex_ held.
 void Allocator::replace_smaller(size_t capacity) noexcept {
+  constexpr size_t small = size_t{64} << 10;
   needed_ = std::max(needed_, active_.load() + capacity);
+  if (capacity < small) return;
   auto fits = [&] { return total_ + capacity <= needed_ + needed_ / 8; };
   if (fits()) return;
   harvest();
