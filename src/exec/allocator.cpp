@@ -135,7 +135,7 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
 // which repeats itself finds each of its sizes after a few rounds. Small storage is not worth the
 // search. With mutex_ held.
 void Allocator::replace_smaller(size_t capacity) noexcept {
-  constexpr size_t small = size_t{64} << 10;
+  constexpr size_t small = 4096;
   needed_ = std::max(needed_, active_.load() + capacity);
   if (capacity < small) return;
   auto fits = [&] { return total_ + capacity <= needed_ + needed_ / 8; };
