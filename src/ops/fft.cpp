@@ -49,12 +49,11 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
   int64_t rows = static_cast<int64_t>(out.nbytes()) / out_bytes;
   const char* from = in.data<char>();
   char* to = out.data<char>();
-  cpu::FftPlan plan(length_);
-  int64_t together = std::min(rows, plan.rows_at_once());
+  std::shared_ptr<const cpu::FftPlan> plan = cpu::fft_plan(length_);
+  int64_t together = std::min(rows, plan->rows_at_once());
   encoder.native(
       name(), (rows + together - 1) / together, static_cast<int64_t>(out.nbytes()) * 8,
-      [=, plan = std::make_shared<cpu::FftPlan>(std::move(plan)), kind = kind_, inverse = inverse_,
-       scale = scale_](int64_t begin, int64_t end) {
+      [=, kind = kind_, inverse = inverse_, scale = scale_](int64_t begin, int64_t end) {
         int64_t row_floats = 2 * plan->length() + plan->scratch_floats();
         cpu::TaskScratch scratch(static_cast<size_t>(together * row_floats) * sizeof(float));
         for (int64_t task = begin; task < end; ++task) {

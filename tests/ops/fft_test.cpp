@@ -2,6 +2,7 @@
 #include <holdfast/fft.h>
 
 #include "ops/numeric_testing.h"
+#include "support/threads.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -93,4 +94,22 @@ TEST_CASE("frequencies and shifts") {
   array m = reshape(arange(6), {2, 3});
   check_values<int>(fft::fftshift(m), {2, 3}, {5, 3, 4, 2, 0, 1});
   check_values<int>(fft::fftshift(m, {1}), {2, 3}, {2, 0, 1, 5, 3, 4});
+}
+
+// More lengths than plans are kept, from several threads: each gets the plan of its own length.
+TEST_CASE("fft: plans that are shared between calls and threads") {
+  auto transform = [](int n) { return fft::fft(astype(arange(n), complex64)); };
+  std::vector<array> expected;
+  for (int n = 1; n <= 40; ++n) expected.push_back(transform(n));
+  eval(expected);
+  on_threads(4, [&](int thread) {
+    for (int round = 0; round < 3; ++round) {
+      for (int n = 1; n <= 40; ++n) {
+        int length = (n * (thread + 3)) % 41;
+        if (length == 0) continue;
+        array same = array_equal(transform(length), expected[static_cast<size_t>(length - 1)]);
+        CHECK(same.item<bool>());
+      }
+    }
+  });
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 
+#include "base/sync.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/simd/fft_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
@@ -88,6 +90,39 @@ FftPlan::FftPlan(int64_t length) : length_(length) {
     left /= radix;
     stride *= radix;
   }
+}
+
+std::shared_ptr<const FftPlan> fft_plan(int64_t length) {
+  constexpr size_t most_plans = 16;
+  constexpr int64_t most_elements = int64_t{1} << 22;
+  static auto* mutex = new sync::Mutex;
+  static auto* plans = new std::vector<std::shared_ptr<const FftPlan>>;  // last used, last
+  auto use = [&](std::shared_ptr<const FftPlan> plan) {
+    std::erase_if(*plans, [&](const auto& kept) { return kept->length() == plan->length(); });
+    plans->push_back(std::move(plan));
+  };
+  {
+    std::lock_guard guard(*mutex);
+    auto found = std::find_if(plans->begin(), plans->end(),
+                              [&](const auto& plan) { return plan->length() == length; });
+    if (found != plans->end()) {
+      use(*found);
+      return plans->back();
+    }
+  }
+  auto plan = std::make_shared<const FftPlan>(length);
+  if (length > most_elements) return plan;
+  std::lock_guard guard(*mutex);
+  use(plan);
+  int64_t elements = 0;
+  size_t kept = 0;
+  while (kept < std::min(plans->size(), most_plans)) {
+    elements += (*plans)[plans->size() - 1 - kept]->length();
+    if (elements > most_elements) break;
+    ++kept;
+  }
+  plans->erase(plans->begin(), plans->end() - static_cast<std::ptrdiff_t>(kept));
+  return plan;
 }
 
 int64_t FftPlan::rows_at_once() const {

@@ -40,6 +40,10 @@ class FftPlan {
   std::vector<float> chirp_real_, chirp_imag_, filter_real_, filter_imag_;
 };
 
+// A plan of that length: one of those used last, which are kept (their lengths add up to a few
+// million at most), or a new one.
+std::shared_ptr<const FftPlan> fft_plan(int64_t length);
+
 enum class FftKind : uint8_t { complex, to_half, from_half };  // to_half: real input
 
 // Rows. Inputs shorter than they should be are padded with zeros, longer ones cut.
