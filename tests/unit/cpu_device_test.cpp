@@ -1,8 +1,9 @@
-// The CPU device by itself: how many threads it uses.
+// The CPU device by itself: how many threads it uses, and its end.
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "base/sync.h"
 #include "devices/cpu/cpu_device.h"
@@ -70,4 +71,30 @@ TEST_CASE("device: no worker is woken while every core has a thread to run") {
   waiter.join();
   device->wait(*third.queue, 1, std::nullopt);
   device->shut_down(std::chrono::seconds(5));
+}
+
+TEST_CASE("device: threads may submit and wait while it is shut down") {
+  for (int round = 0; round < 30; ++round) {
+    std::unique_ptr<exec::Device> device = exec::make_cpu_device(2);
+    std::vector<sync::Thread> threads;
+    sync::Atomic<int> submitted{0};
+    sync::Atomic<bool> is_shut_down{false};
+    for (int i = 0; i < 2; ++i) {
+      threads.emplace_back("submits", [&] {
+        // At least one list comes after the end.
+        for (bool last = false; !last;) {
+          last = is_shut_down.load();
+          Blocked work(*device);
+          work.may_end.store(true);
+          device->submit(work.list, true);
+          submitted.fetch_add(1);
+          CHECK(device->wait(*work.queue, 1, std::nullopt));
+        }
+      });
+    }
+    REQUIRE(eventually([&] { return submitted.load() > 4; }));
+    device->shut_down(std::chrono::seconds(5));
+    is_shut_down.store(true);
+    for (sync::Thread& thread : threads) thread.join();
+  }
 }

@@ -162,15 +162,16 @@ class CpuDevice final : public Device, private TaskRunner {
     stopping_ = true;
     work_.notify_all();
     bool drained = unfinished_ == 0;
+    // Threads of the user's may go on to submit and to wait: they find no workers.
+    std::vector<sync::Thread> workers = std::exchange(workers_, {});
     lock.unlock();
-    // A command that does not end is not waited for: the process ends around it.
-    if (!drained) {
+    if (drained) {
+      for (sync::Thread& worker : workers) worker.join();
+    } else {
+      // A command that does not end is not waited for: the process ends around it.
       [[maybe_unused]] static std::vector<sync::Thread>* left_running;
-      left_running = new std::vector<sync::Thread>(std::move(workers_));
-      return;
+      left_running = new std::vector<sync::Thread>(std::move(workers));
     }
-    for (sync::Thread& worker : workers_) worker.join();
-    workers_.clear();
   }
 
  private:
