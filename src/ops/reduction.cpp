@@ -70,22 +70,32 @@ void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
   if (out.size() == 0) return;
   cpu::ReducePlan plan(op_, in.dtype(), out.dtype(), span_of(in.shape()), span_of(in.strides()),
                        axes_);
-  int stages = plan.stages();
-  std::optional<array> scratch;
-  if (stages > 1) scratch = make_temporary(encoder, plan.scratch_bytes());
   const void* source = in.data<char>();
   void* target = out.data<char>();
-  void* work = scratch ? scratch->data<char>() : nullptr;
-  int64_t bytes = static_cast<int64_t>(in.nbytes());
-  for (int stage = 0; stage < stages; ++stage) {
-    bool is_last = stage == stages - 1;
-    encoder.input(stage == 0 ? in : *scratch);
-    encoder.output(is_last ? out : *scratch);
-    int64_t amount = stage == 0 ? bytes : static_cast<int64_t>(plan.scratch_bytes());
-    encoder.native(name(), plan.tasks(stage), amount, [=](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) plan.run(stage, task, source, target, work);
-    });
+  std::optional<array> scratch;
+  void* work = nullptr;
+  auto add = [&](int stage, cpu::ReducePlan stage_plan, int64_t bytes) {
+    int64_t tasks = stage_plan.tasks(stage);
+    encoder.native(name(), tasks, bytes,
+                   [=, plan = std::move(stage_plan)](int64_t begin, int64_t end) {
+                     for (int64_t task = begin; task < end; ++task) {
+                       plan.run(stage, task, source, target, work);
+                     }
+                   });
+  };
+  auto bytes = static_cast<int64_t>(in.nbytes());
+  encoder.input(in);
+  if (plan.stages() > 1) {
+    scratch = make_temporary(encoder, plan.scratch_bytes());
+    work = scratch->data<char>();
+    encoder.output(*scratch);
+    add(0, plan, bytes);
+    encoder.input(*scratch);
+    bytes = static_cast<int64_t>(plan.scratch_bytes());
   }
+  encoder.output(out);
+  int last = plan.stages() - 1;
+  add(last, std::move(plan), bytes);
 }
 
 array Reduce::pull_back(const array& input, const array& cotangent, const array& output) {

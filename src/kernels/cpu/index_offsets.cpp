@@ -34,7 +34,7 @@ void gather_words(const void* base, const int64_t* offsets, int64_t count, void*
 }  // namespace
 
 IndexView IndexView::from_zero(Dtype::Val type, CollapsedLayout indices) {
-  std::vector<int64_t> zeros(indices.shape.size());
+  Dimensions zeros(indices.shape.size(), 0);
   return {type, std::move(indices), std::move(zeros)};
 }
 

@@ -28,7 +28,7 @@ inline constexpr int64_t index_block = 512;
 struct IndexView {
   Dtype::Val type;  // any integer type
   CollapsedLayout indices;
-  std::vector<int64_t> origins;  // strides of the offsets, over the same shape
+  Dimensions origins;  // strides of the offsets, over the same shape
 
   // All offsets start from 0.
   static IndexView from_zero(Dtype::Val type, CollapsedLayout indices);

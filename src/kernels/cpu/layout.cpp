@@ -9,7 +9,7 @@ namespace {
 // are innermost first until the final reversal.
 template <typename Size, typename Stride>
 void merge(std::span<const Size> shape, size_t views, const Stride& stride, int64_t& size,
-           std::vector<int64_t>& merged_shape, std::vector<int64_t>* merged_strides) {
+           Dimensions& merged_shape, Dimensions* merged_strides) {
   size = 1;
   for (Size extent : shape) size *= extent;
   if (size == 0) {
@@ -42,8 +42,6 @@ void merge(std::span<const Size> shape, size_t views, const Stride& stride, int6
 template <typename Size>
 CollapsedLayout collapse_one(std::span<const Size> shape, std::span<const int64_t> strides) {
   CollapsedLayout layout;
-  layout.shape.reserve(shape.size());
-  layout.strides.reserve(shape.size());
   merge(
       shape, 1, [&](size_t, size_t dimension) { return strides[dimension]; }, layout.size,
       layout.shape, &layout.strides);
@@ -75,8 +73,8 @@ JointLayout collapse_jointly(std::span<const int32_t> shape,
   return layout;
 }
 
-std::vector<int64_t> dense_strides(std::span<const int32_t> shape) {
-  std::vector<int64_t> strides(shape.size());
+Dimensions dense_strides(std::span<const int32_t> shape) {
+  Dimensions strides(shape.size());
   int64_t next = 1;
   for (size_t dimension = shape.size(); dimension-- > 0;) {
     strides[dimension] = next;

@@ -10,19 +10,24 @@
 #include <vector>
 
 #include <holdfast/dtype.h>
+#include <holdfast/small_vector.h>
 
 namespace holdfast::cpu {
 
 // Bytes of one element.
 size_t item_size(Dtype::Val dtype);
 
+// One number per dimension of a collapsed view. Few views keep more than four: plans of small ops
+// allocate nothing.
+using Dimensions = SmallVector<int64_t, 4>;
+
 // A view with the fewest dimensions that visit the same elements in the same row-major order:
 // no dimension of size 1, and no two neighbours that one stride could walk. A single element has no
 // dimension at all; a view without elements has `size` 0 and shape {0}.
 struct CollapsedLayout {
   int64_t size = 1;
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides;
+  Dimensions shape;
+  Dimensions strides;
 
   int dimensions() const { return static_cast<int>(shape.size()); }
   // Elements follow each other in memory, in row-major order.
@@ -37,8 +42,8 @@ CollapsedLayout collapse(std::span<const int64_t> shape, std::span<const int64_t
 // Several views of one shape, collapsed so that all of them keep one common shape.
 struct JointLayout {
   int64_t size = 1;
-  std::vector<int64_t> shape;
-  std::vector<std::vector<int64_t>> strides;  // one list per view
+  Dimensions shape;
+  SmallVector<Dimensions, 2> strides;  // one list per view
 
   // The layout of view `index` alone (not collapsed further).
   CollapsedLayout view(int index) const {
@@ -50,7 +55,7 @@ JointLayout collapse_jointly(std::span<const int32_t> shape,
                              std::span<const std::span<const int64_t>> stride_lists);
 
 // Row-major strides of a dense array of this shape.
-std::vector<int64_t> dense_strides(std::span<const int32_t> shape);
+Dimensions dense_strides(std::span<const int32_t> shape);
 int64_t element_count(std::span<const int32_t> shape);
 
 // Walks a layout in row-major order from any position. Refers to the layout: it must outlive the

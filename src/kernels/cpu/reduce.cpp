@@ -78,7 +78,7 @@ ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output,
       item_size_(item_size(input)),
       output_item_size_(item_size(output)) {
   bool keeps_order = op == ReduceOp::argmin || op == ReduceOp::argmax;
-  std::vector<int64_t> kept_shape, kept_strides, reduced_shape, reduced_strides;
+  Dimensions kept_shape, kept_strides, reduced_shape, reduced_strides;
   bool empty = element_count(shape) == 0;
   for (size_t dimension = 0; dimension < shape.size(); ++dimension) {
     bool reduced = std::find(axes.begin(), axes.end(), static_cast<int>(dimension)) != axes.end();
@@ -96,20 +96,20 @@ ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output,
     reduced_shape.push_back(extent);
     reduced_strides.push_back(stride);
   }
-  if (!keeps_order) {
-    std::vector<size_t> order(reduced_shape.size());
+  if (!keeps_order && reduced_shape.size() > 1) {
+    SmallVector<size_t, 4> order(reduced_shape.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return reduced_strides[a] != reduced_strides[b] ? reduced_strides[a] > reduced_strides[b]
                                                       : a < b;
     });
-    std::vector<int64_t> sorted_shape, sorted_strides;
+    Dimensions sorted_shape, sorted_strides;
     for (size_t dimension : order) {
       sorted_shape.push_back(reduced_shape[dimension]);
       sorted_strides.push_back(reduced_strides[dimension]);
     }
-    reduced_shape.swap(sorted_shape);
-    reduced_strides.swap(sorted_strides);
+    reduced_shape = std::move(sorted_shape);
+    reduced_strides = std::move(sorted_strides);
   }
   kept_ = collapse(std::span<const int64_t>(kept_shape), kept_strides);
   reduced_ = collapse(std::span<const int64_t>(reduced_shape), reduced_strides);

@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t task_elements = int64_t{64} << 10;
 constexpr int64_t staged_elements = 1024;
 
-JointLayout collapse_pair(const std::vector<int32_t>& shape, const std::vector<int64_t>& input,
-                          const std::vector<int64_t>& output) {
+JointLayout collapse_pair(std::span<const int32_t> shape, std::span<const int64_t> input,
+                          std::span<const int64_t> output) {
   std::span<const int64_t> lists[] = {input, output};
   return collapse_jointly(shape, lists);
 }
@@ -26,9 +26,9 @@ JointLayout collapse_pair(const std::vector<int32_t>& shape, const std::vector<i
 SoftmaxPlan::SoftmaxPlan(Dtype::Val dtype, std::span<const int32_t> shape,
                          std::span<const int64_t> strides, std::span<const int> axes)
     : dtype_(dtype), item_size_(item_size(dtype)) {
-  std::vector<int64_t> output_strides = dense_strides(shape);
-  std::vector<int32_t> shapes[2];  // kept, reduced
-  std::vector<int64_t> inputs[2], outputs[2];
+  Dimensions output_strides = dense_strides(shape);
+  SmallVector<int32_t, 4> shapes[2];  // kept, reduced
+  Dimensions inputs[2], outputs[2];
   for (size_t dimension = 0; dimension < shape.size(); ++dimension) {
     bool is_reduced =
         std::find(axes.begin(), axes.end(), static_cast<int>(dimension)) != axes.end();
