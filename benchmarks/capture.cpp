@@ -14,7 +14,8 @@ namespace holdfast::bench {
 namespace {
 
 constexpr DecodeSizes sizes{256, 8, 64, 256};
-constexpr int steps_per_sample = 8;
+// Enough that the writing thread has its share of the machine.
+constexpr int steps_per_sample = 32;
 
 // The ratio of a step that is recorded to one that is not; starting and stopping are not counted.
 void compare(Report& report, const Options& options, const DecodeModel& model, const char* name,

@@ -134,7 +134,7 @@ std::string Capture::why_not() const {
     auto state = meta.find("state");
     return "it is not complete (" + (state == meta.end() ? "no state" : state->second) + ")";
   }
-  if (meta.contains("not hermetic: contents")) return "it has no contents of memory";
+  if (number("contents") == 0) return "it has no contents of memory";
   for (const auto& [id, pipeline] : pipelines) {
     if (!pipeline.has_source) return "it has no source of the kernel \"" + pipeline.name + "\"";
     if (pipeline.includes_files) {
@@ -416,7 +416,9 @@ void Capture::read_list(int64_t row, List& list, const std::string& text,
     }
   }
   if (!in.is_done()) fail(where, "it is damaged");
-  uint32_t next = 0;
+  size_t next = 0;
+  // Without contents nothing is run again, and there may be no ops.
+  if (list.ops.empty() && number("contents") == 0) next = count;
   for (const Op& op : list.ops) {
     if (op.first_command != next || op.command_count > count - next) {
       fail(where, "its ops do not follow each other");

@@ -42,7 +42,7 @@ void CommandList::clear() {
   ops = 0;
   layers.reset();
   notes.clear();
-  observer = nullptr;
+  observers = nullptr;
   next = nullptr;
 }
 

@@ -70,6 +70,8 @@ class CommandObserver {
   // Also for a command that failed or was skipped.
   virtual void after(const CommandList& list, uint32_t command, bool failed) noexcept = 0;
 
+  CommandObserver* next = nullptr;  // of the list
+
  protected:
   ~CommandObserver() = default;
 };
@@ -137,9 +139,14 @@ struct CommandList {
   std::shared_ptr<void> layers;  // the chain of layers this list was committed under, or null
 
   std::vector<NotedOp> notes;
-  CommandObserver* observer = nullptr;  // of one of the layers, which own it
+  CommandObserver* observers = nullptr;  // of layers, which own them; the last one added first
 
   CommandList* next = nullptr;  // in the device's or the queue's list of lists
+
+  void add_observer(CommandObserver& observer) {
+    observer.next = observers;
+    observers = &observer;
+  }
 
   // Destroys parameters and forgets everything but memory. `retained` and `pipelines` must be
   // empty.

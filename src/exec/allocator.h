@@ -65,6 +65,9 @@ class Allocator {
   // A bin to look into when the cache has nothing; bins live as long as the process.
   void register_bin(Bin* bin);
 
+  // Of the next buffer: identities grow.
+  uint64_t next_identity() const { return next_identity_.load(std::memory_order_relaxed); }
+
   size_t active();
   size_t peak();
   void reset_peak();

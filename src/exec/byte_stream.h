@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace holdfast::exec {
@@ -24,7 +25,9 @@ class ByteWriter {
     value(static_cast<uint64_t>(s.size()));
     bytes_.append(s);
   }
-  std::string take() { return std::move(bytes_); }
+  std::string take() { return std::exchange(bytes_, {}); }
+  void reserve(size_t size) { bytes_.reserve(size); }
+  size_t size() const { return bytes_.size(); }
 
  private:
   std::string bytes_;

@@ -98,7 +98,7 @@ class Queue {
     parameter_bytes_ = static_cast<uint32_t>(size);
     void* place = open().arena.allocate(size, alignment);
     // Layers look for addresses in it.
-    if (layers::is_any()) std::memset(place, 0, size);
+    if (layers::want(Layer::encoding)) std::memset(place, 0, size);
     return place;
   }
   // The list owns the pipeline from now on.

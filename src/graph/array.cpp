@@ -219,7 +219,7 @@ namespace {
 
 void* array::data_address() const {
   if (!node_->data) return nullptr;
-  if (exec::layers::is_any()) [[unlikely]]
+  if (exec::layers::want(exec::Layer::host_accesses)) [[unlikely]]
     tell_layers_of_access(*this);
   return static_cast<char*>(node_->data->buffer.raw_ptr()) + node_->offset;
 }

@@ -203,7 +203,7 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
       }
     }
   }
-  if (exec::layers::is_any()) note_slots(queue_, bindings, *dispatch);
+  if (exec::layers::want(exec::Layer::encoding)) note_slots(queue_, bindings, *dispatch);
   dispatch->buffers = buffers;
   dispatch->threadgroup_bytes = sizes;
   const uint32_t threads[] = {grid.x, grid.y, grid.z};

@@ -206,7 +206,7 @@ class Evaluator {
                                            waits_);
       EncoderScope scope(queue, keep);
       std::optional<OpNoteWriter> note;
-      if (exec::capture::is_recording()) note.emplace(n.inputs);
+      if (exec::capture::wants_notes()) note.emplace(n.inputs);
       if (primitive.device() == Device::gpu) {
         primitive.eval_gpu(n.inputs, outputs_);
       } else {

@@ -131,7 +131,7 @@ void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_g
     exec::Queue::Transaction transaction(queue, last.name(), last.label(), waits);
     EncoderScope scope(queue);
     std::optional<OpNoteWriter> note;
-    if (exec::capture::is_recording()) note.emplace(inputs_);
+    if (exec::capture::wants_notes()) note.emplace(inputs_);
     FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_, last.name()};
     static_cast<FusableOp&>(last).encode_group(scope.encoder, group);
     if (note) transaction.describe(note->group(nodes_, steps_));

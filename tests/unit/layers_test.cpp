@@ -57,7 +57,7 @@ TEST_CASE("layers: a layer sees buffers come and go, and lists committed and com
   // Nothing is released before the layers have seen the completion.
   CHECK(counter->dead_at_completion.load() == 0);
   exec::layers::remove(counter.get());
-  CHECK(!exec::layers::any.load());
+  CHECK(exec::layers::interests.load() == 0);
   values(affine(counting(8), 1, 1, s));
   CHECK(counter->committed.load() == 2);
 }
@@ -118,4 +118,79 @@ TEST_CASE("layers: a layer that ends itself keeps its lists") {
     CHECK(eventually([&] { return watched.expired(); }));
   }
   exec::Runtime::get().give_back(queue_of(s));
+}
+
+namespace {
+
+struct ListsOnly : Counter {
+  using Counter::Counter;
+  uint32_t interests() const override { return lists; }
+};
+struct Last : Counter {
+  using Counter::Counter;
+  bool is_last() const override { return true; }
+};
+
+struct Observing : exec::Layer {
+  struct Seen final : exec::CommandObserver {
+    explicit Seen(sync::Atomic<int>& into) : count(into) {}
+    void before(const exec::CommandList&, uint32_t) noexcept override { count.fetch_add(1); }
+    void after(const exec::CommandList&, uint32_t, bool failed) noexcept override {
+      count.fetch_add(failed ? 1000 : 100);
+    }
+    sync::Atomic<int>& count;
+  };
+  void on_commit(exec::CommandList& list) override {
+    kept.push_back(std::make_unique<Seen>(count));
+    list.add_observer(*kept.back());
+  }
+  sync::Atomic<int> count{0};
+  std::vector<std::unique_ptr<Seen>> kept;
+};
+
+}  // namespace
+
+TEST_CASE("layers: hooks that no layer is interested in are left out") {
+  Stream s = default_stream(Device::cpu);
+  synchronize(s);
+  auto layer = std::make_shared<ListsOnly>();
+  exec::layers::add(layer);
+  values(affine(counting(8), 1, 1, s));
+  exec::layers::remove(layer.get());
+  CHECK(layer->committed.load() == 1);
+  CHECK(layer->created.load() == 0);
+  CHECK(layer->retired.load() == 0);
+}
+
+TEST_CASE("layers: one that needs lists as they will run sees them after the others") {
+  Stream s = default_stream(Device::cpu);
+  synchronize(s);
+  std::string log;
+  auto last = std::make_shared<Last>("last", &log);
+  auto first = std::make_shared<Counter>("first", &log),
+       second = std::make_shared<Counter>("second", &log);
+  exec::layers::add(last);
+  exec::layers::add(first);
+  exec::layers::add(second);
+  values(affine(counting(8), 1, 1, s));
+  for (const exec::Layer* layer :
+       {static_cast<exec::Layer*>(last.get()), static_cast<exec::Layer*>(first.get()),
+        static_cast<exec::Layer*>(second.get())}) {
+    exec::layers::remove(layer);
+  }
+  CHECK(log ==
+        "commit first;commit second;commit last;complete last;complete second;complete first;");
+}
+
+TEST_CASE("layers: several observe the commands of a list") {
+  Stream s = default_stream(Device::cpu);
+  synchronize(s);
+  auto first = std::make_shared<Observing>(), second = std::make_shared<Observing>();
+  exec::layers::add(first);
+  exec::layers::add(second);
+  values(affine(affine(counting(8), 1, 1, s), 1, 1, s));
+  exec::layers::remove(first.get());
+  exec::layers::remove(second.get());
+  CHECK(first->count.load() == 202);
+  CHECK(second->count.load() == 202);
 }

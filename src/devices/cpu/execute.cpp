@@ -151,19 +151,21 @@ void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>&
 
 void execute(CommandList& list, TaskRunner& runner) noexcept {
   FloatMode mode;
-  CommandObserver* observer = list.observer;
+  auto after = [&list](uint32_t index, bool failed) {
+    for (CommandObserver* o = list.observers; o; o = o->next) o->after(list, index, failed);
+  };
   for (Command& command : list.commands) {
     auto index = static_cast<uint32_t>(&command - list.commands.data());
-    if (observer) observer->before(list, index);
+    for (CommandObserver* o = list.observers; o; o = o->next) o->before(list, index);
     if (Ref<Failure> failure = reason_not_to_run(list, command)) {
       fail_outputs(list, command, failure);
-      if (observer) observer->after(list, index, true);
+      after(index, true);
       continue;
     }
     Ref<Failure> failure;
     try {
       run_command(list, command, runner);
-      if (observer) observer->after(list, index, false);
+      after(index, false);
       continue;
     } catch (const std::exception& error) {
       failure =
@@ -174,7 +176,7 @@ void execute(CommandList& list, TaskRunner& runner) noexcept {
     }
     fail_outputs(list, command, failure);
     list.failed(list, failure);
-    if (observer) observer->after(list, index, true);
+    after(index, true);
   }
 }
 

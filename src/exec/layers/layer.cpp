@@ -6,7 +6,7 @@
 
 namespace holdfast::exec::layers {
 
-std::atomic<bool> any{false};
+std::atomic<uint32_t> interests{0};
 
 namespace {
 
@@ -36,7 +36,9 @@ void kernel_finding(const CommandList& list, const Command& command, const Kerne
 void swap_chain(Chain changed) {
   kernel_finding_handler.store(changed.empty() ? nullptr : &kernel_finding);
   Pipeline::when_retired.store(changed.empty() ? nullptr : &retire_pipeline);
-  any.store(!changed.empty(), std::memory_order_relaxed);
+  uint32_t together = 0;
+  for (const auto& layer : changed) together |= layer->interests() | Layer::lists;
+  interests.store(together, std::memory_order_relaxed);
   chain() = std::make_shared<const Chain>(std::move(changed));
 }
 
@@ -45,7 +47,9 @@ void swap_chain(Chain changed) {
 void add(std::shared_ptr<Layer> layer) {
   std::lock_guard guard(mutex);
   Chain changed = *chain();
-  changed.push_back(std::move(layer));
+  auto place = changed.end();
+  while (!layer->is_last() && place != changed.begin() && (*std::prev(place))->is_last()) --place;
+  changed.insert(place, std::move(layer));
   swap_chain(std::move(changed));
 }
 
@@ -114,7 +118,7 @@ void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) {
 }  // namespace slow
 
 void on_commit(CommandList& list) {
-  if (!any.load(std::memory_order_relaxed)) return;
+  if (!want(Layer::lists)) return;
   std::shared_ptr<const Chain> now = current();
   for (const auto& layer : *now) layer->on_commit(list);
   list.layers = std::const_pointer_cast<Chain>(now);

@@ -1,6 +1,6 @@
 // Layers: observers and transformers of the execution layer (validation, chaos, capture). The chain
-// is swapped at commit boundaries: a list is committed and completed under the same layers. Without
-// a layer each hook is one relaxed load.
+// is swapped at commit boundaries: a list is committed and completed under the same layers. A hook
+// that no layer is interested in is one relaxed load.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,17 @@ class KernelRequest;
 class Layer {
  public:
   virtual ~Layer() = default;
+  // What it is told of, beside lists that are committed and completed.
+  enum Interest : uint32_t {
+    lists = 1,
+    buffers = 2,        // on_create, on_retire
+    host_accesses = 4,  // on_host_access
+    encoding = 8,       // everything else
+    everything = 15,
+  };
+  virtual uint32_t interests() const { return everything; }
+  // Does it need lists as they will run? Then it comes behind the layers that may change them.
+  virtual bool is_last() const { return false; }
   // A buffer came into being or ended. Any thread, under no lock. Buffers older than the layer are
   // retired without having been created.
   virtual void on_create(const Buffer&) {}
@@ -60,10 +71,13 @@ using Chain = std::vector<std::shared_ptr<Layer>>;
 void add(std::shared_ptr<Layer> layer);
 void remove(const Layer* layer);
 
-extern std::atomic<bool> any;
+// What the layers of the chain are interested in, together; 0 without one.
+extern std::atomic<uint32_t> interests;
 std::shared_ptr<const Chain> current();
 
-inline bool is_any() { return any.load(std::memory_order_relaxed); }
+inline bool want(Layer::Interest interest) {
+  return interests.load(std::memory_order_relaxed) & interest;
+}
 
 namespace slow {
 void on_create(const Buffer& buffer) noexcept;
@@ -80,40 +94,42 @@ void on_host_access(const Buffer& buffer, int64_t begin, int64_t end);
 }  // namespace slow
 
 inline void on_create(const Buffer& buffer) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::buffers)) [[unlikely]]
     slow::on_create(buffer);
 }
 inline void on_retire(const Buffer& buffer) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::buffers)) [[unlikely]]
     slow::on_retire(buffer);
 }
 inline void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::encoding)) [[unlikely]]
     slow::on_pipeline(request, pipeline);
 }
 inline void on_begin() {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::encoding)) [[unlikely]]
     slow::on_begin();
 }
 inline void on_address(const Buffer& buffer) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::encoding)) [[unlikely]]
     slow::on_address(buffer);
 }
 inline void on_command(const CommandList& list) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::encoding)) [[unlikely]]
     slow::on_command(list);
 }
 inline void on_encode(const CommandList& list) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::encoding)) [[unlikely]]
     slow::on_encode(list);
 }
-inline bool wants_commit(const CommandList& list) { return is_any() && slow::wants_commit(list); }
+inline bool wants_commit(const CommandList& list) {
+  return want(Layer::encoding) && slow::wants_commit(list);
+}
 inline void on_observe(const DeviceQueue& queue, uint64_t serial) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::encoding)) [[unlikely]]
     slow::on_observe(queue, serial);
 }
 inline void on_take_over(const Buffer& buffer) {
-  if (is_any()) [[unlikely]]
+  if (want(Layer::encoding)) [[unlikely]]
     slow::on_take_over(buffer);
 }
 // Ties the current chain to the list and lets it see the list.

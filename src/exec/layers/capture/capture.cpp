@@ -30,7 +30,8 @@ void start_layer(const std::string& path, const CaptureOptions& options, std::se
   }
   current().layer = std::make_shared<CaptureLayer>(path, options, std::move(old_queues));
   layers::add(current().layer);
-  recording.store(true);
+  current().layer->begin();
+  notes_wanted.store(options.contents || options.digests);
 }
 
 std::string stop_layer(bool drain) {
@@ -42,7 +43,7 @@ std::string stop_layer(bool drain) {
   }
   if (!layer) return "";
   if (drain) Runtime::get().drain();
-  recording.store(false);
+  notes_wanted.store(false);
   layers::remove(layer.get());
   return layer->finish();
 }

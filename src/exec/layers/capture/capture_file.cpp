@@ -26,7 +26,8 @@ create table memory(id integer primary key, events integer not null);
 
 }  // namespace
 
-CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes) : path_(path) {
+CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
+    : path_(path), compressor_(ZSTD_createCCtx()) {
   // What is there may be no database: SQLite would not touch it then.
   if (!path.empty()) ::unlink(path.c_str());
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -57,6 +58,7 @@ CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes) : path_(pa
       sqlite3_finalize(s);
     }
     sqlite3_close(database_);
+    ZSTD_freeCCtx(compressor_);
     throw;
   }
 }
@@ -66,6 +68,7 @@ CaptureFile::~CaptureFile() {
     sqlite3_finalize(s);
   }
   sqlite3_close(database_);
+  ZSTD_freeCCtx(compressor_);
 }
 
 void CaptureFile::fail(const char* doing) {
@@ -119,12 +122,13 @@ int64_t CaptureFile::blob(std::string_view bytes) {
   std::string digest = to_hex(hash_bytes(bytes));
   auto [place, is_new] = blobs_.try_emplace(digest + " " + std::to_string(bytes.size()), 0);
   if (!is_new) return place->second;
-  std::string packed(ZSTD_compressBound(bytes.size()), '\0');
-  size_t size = ZSTD_compress(packed.data(), packed.size(), bytes.data(), bytes.size(), 1);
+  packed_.resize(std::max(packed_.size(), ZSTD_compressBound(bytes.size())));
+  size_t size =
+      ZSTD_compressCCtx(compressor_, packed_.data(), packed_.size(), bytes.data(), bytes.size(), 1);
   if (ZSTD_isError(size)) {
     throw std::runtime_error(std::string("[capture] cannot compress: ") + ZSTD_getErrorName(size));
   }
-  insert(blob_, digest, static_cast<int64_t>(bytes.size()), Bytes{packed.data(), size});
+  insert(blob_, digest, static_cast<int64_t>(bytes.size()), Bytes{packed_.data(), size});
   return place->second = sqlite3_last_insert_rowid(database_);
 }
 

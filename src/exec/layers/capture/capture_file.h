@@ -10,6 +10,7 @@
 #include "base/hash.h"
 
 struct sqlite3;
+struct ZSTD_CCtx_s;
 struct sqlite3_stmt;
 
 namespace holdfast::exec::capture {
@@ -61,6 +62,8 @@ class CaptureFile {
   sqlite3_stmt *meta_ = nullptr, *blob_ = nullptr, *list_ = nullptr, *contents_ = nullptr,
                *digest_ = nullptr, *pipeline_ = nullptr, *queue_ = nullptr, *memory_ = nullptr;
   std::unordered_map<std::string, int64_t> blobs_;  // by digest and size
+  ZSTD_CCtx_s* compressor_;
+  std::string packed_;
 };
 
 }  // namespace holdfast::exec::capture

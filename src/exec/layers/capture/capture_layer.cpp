@@ -16,12 +16,22 @@ namespace {
 // What may wait for the writing thread before those who record wait for it.
 constexpr size_t most_waiting = size_t{512} << 20;
 constexpr size_t event_block = size_t{64} << 10;
+// Waking the writing thread costs more than handing it a list.
+constexpr size_t worth_waking = size_t{512} << 10;
+constexpr auto longest_wait = std::chrono::milliseconds(100);
 
 Stream stream_of_queue(const DeviceQueue* queue) {
   return static_cast<const Queue*>(queue->owner)->stream();
 }
 
-std::string text_of(const label::Label& label) { return label ? *label : std::string(); }
+std::string_view text_of(const label::Label& label) {
+  return label ? std::string_view(*label) : std::string_view();
+}
+
+int32_t this_thread() {
+  thread_local const auto id = static_cast<int32_t>(::gettid());
+  return id;
+}
 
 }  // namespace
 
@@ -59,7 +69,7 @@ struct CaptureLayer::ListRecord final : CommandObserver {
     uint8_t failed;
   };
   CaptureLayer& layer;
-  int64_t id = 0;
+  int64_t id = 0, sequence = 0;
   std::string commands;
   std::vector<Time> times;
   std::vector<NotedOp> ops;  // in order; together they are all commands
@@ -79,7 +89,7 @@ struct CaptureLayer::ListRecord final : CommandObserver {
     } catch (const std::exception& error) {
       layer.lose(error.what());
     }
-    times[command].thread = static_cast<int32_t>(::gettid());
+    times[command].thread = this_thread();
     times[command].start = layer.nanoseconds();
   }
   void after(const CommandList& list, uint32_t command, bool failed) noexcept override {
@@ -113,6 +123,12 @@ CaptureLayer::CaptureLayer(const std::string& path, const CaptureOptions& option
 
 CaptureLayer::~CaptureLayer() { finish(); }
 
+uint32_t CaptureLayer::interests() const {
+  return lists | buffers | (has_notes() ? host_accesses : 0u);
+}
+
+void CaptureLayer::begin() { first_new_.store(Allocator::get().next_identity()); }
+
 int64_t CaptureLayer::nanoseconds() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(sync::now() - start_).count();
 }
@@ -132,17 +148,23 @@ void CaptureLayer::write(size_t bytes, Write work) {
   if (is_lost_.load(std::memory_order_relaxed)) return;
   std::unique_lock lock(writer_mutex_);
   changed_.wait(lock, [&] { return waiting_bytes_ < most_waiting || is_lost_.load(); });
+  bool was_little = waiting_bytes_ < worth_waking;
   waiting_bytes_ += bytes;
   waiting_.emplace_back(bytes, std::move(work));
-  if (waiting_.size() == 1) changed_.notify_all();
+  if (was_little && waiting_bytes_ >= worth_waking) changed_.notify_all();
 }
 
 void CaptureLayer::run_writer() {
   std::unique_lock lock(writer_mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return is_closing_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
-    std::deque<std::pair<size_t, Write>> batch = std::exchange(waiting_, {});
+    bool has_much = changed_.wait_for(lock, longest_wait, [&] {
+      return is_closing_ || (waiting_bytes_ >= worth_waking && !waiting_.empty());
+    });
+    if (waiting_.empty()) {
+      if (has_much) return;
+      continue;
+    }
+    std::vector<std::pair<size_t, Write>> batch = std::exchange(waiting_, {});
     lock.unlock();
     size_t bytes = 0;
     try {
@@ -178,7 +200,6 @@ std::string CaptureLayer::finish() noexcept {
   try {
     std::string state = "complete";
     for (const std::string& name : not_hermetic_) {
-      state = "complete";
       file_.meta("not hermetic: " + name, "its results are recorded");
     }
     if (!options_.contents) file_.meta("not hermetic: contents", "they were not asked for");
@@ -206,11 +227,8 @@ void CaptureLayer::add_event(uint8_t kind, const Buffer& buffer, uint64_t identi
   events_.value(static_cast<int32_t>(buffer.stream()));
   events_.text(buffer.op());
   events_.text(kind == 2 ? std::string_view() : text_of(buffer.label()));
-  event_bytes_ += 64;
-  if (event_bytes_ < event_block) return;
-  event_bytes_ = 0;
+  if (events_.size() < event_block) return;
   std::string block = events_.take();
-  events_ = {};
   size_t size = block.size();
   write(size, [block = std::move(block)](CaptureFile& file) { file.memory(block); });
 }
@@ -219,7 +237,7 @@ void CaptureLayer::on_create(const Buffer& buffer) {
   try {
     std::lock_guard guard(mutex_);
     add_event(0, buffer, buffer.identity());
-    known_[buffer.identity()].is_garbage = buffer.stream() >= 0;
+    if (has_notes()) known_[buffer.identity()].is_garbage = buffer.stream() >= 0;
   } catch (const std::bad_alloc&) {
     lose("no memory");
   }
@@ -228,7 +246,8 @@ void CaptureLayer::on_create(const Buffer& buffer) {
 void CaptureLayer::on_retire(const Buffer& buffer) {
   try {
     std::lock_guard guard(mutex_);
-    if (known_.erase(buffer.identity()) > 0) add_event(2, buffer, buffer.identity());
+    bool was_seen = known_.erase(buffer.identity()) > 0 || buffer.identity() >= first_new_.load();
+    if (was_seen) add_event(2, buffer, buffer.identity());
   } catch (const std::bad_alloc&) {
     lose("no memory");
   }
@@ -242,6 +261,7 @@ void CaptureLayer::on_host_access(const Buffer& buffer, int64_t, int64_t) {
 
 // A buffer that is older than the capture. With mutex_ held.
 void CaptureLayer::note_buffer(const Buffer& buffer, uint64_t identity) {
+  if (identity >= first_new_.load(std::memory_order_relaxed)) return;
   if (known_.try_emplace(identity).second) add_event(1, buffer, identity);
 }
 
@@ -267,7 +287,7 @@ void CaptureLayer::describe(const CommandList& list, const Command& command, Byt
   out.value(static_cast<uint8_t>(command.kind));
   out.text(command.op);
   out.text(command.detail);
-  out.text(command.label ? std::string_view(*command.label) : std::string_view());
+  out.text(text_of(command.label));
   out.value(command.work);
   out.value(command.tasks);
   out.value(static_cast<uint64_t>(command.binding_count));
@@ -374,16 +394,19 @@ void CaptureLayer::on_commit(CommandList& list) {
         record->ops.push_back(std::move(op));
       }
     };
-    for (NotedOp& op : list.notes) {
-      without_note(op.first_command);
-      next = op.first_command + op.command_count;
-      record->ops.push_back(std::move(op));
+    if (has_notes()) {
+      for (NotedOp& op : list.notes) {
+        without_note(op.first_command);
+        next = op.first_command + op.command_count;
+        record->ops.push_back(std::move(op));
+      }
+      without_note(static_cast<uint32_t>(list.commands.size()));
     }
-    without_note(static_cast<uint32_t>(list.commands.size()));
     list.notes.clear();
 
     ByteWriter out;
     std::lock_guard guard(mutex_);
+    out.reserve(list_bytes_ + list_bytes_ / 8);
     Stream stream = stream_of_queue(list.queue);
     if (queues_.insert(stream.index).second) {
       bool is_new = !old_queues_.contains(stream.index);
@@ -410,8 +433,9 @@ void CaptureLayer::on_commit(CommandList& list) {
     }
     out.value(static_cast<uint64_t>(list.commands.size()));
     for (const Command& command : list.commands) describe(list, command, out);
+    list_bytes_ = out.size();
     record->commands = out.take();
-    list.observer = record.release();
+    list.add_observer(*record.release());
   } catch (const std::exception& error) {
     lose(error.what());
   }
@@ -498,27 +522,30 @@ void CaptureLayer::check_outputs(ListRecord& record, const CommandList& list, ui
 }
 
 void CaptureLayer::on_complete(const CommandList& list) {
-  std::unique_ptr<ListRecord> record(dynamic_cast<ListRecord*>(list.observer));
-  if (!record) return;
+  ListRecord* found = nullptr;
+  for (CommandObserver* o = list.observers; o && !found; o = o->next) {
+    found = dynamic_cast<ListRecord*>(o);
+  }
+  if (!found) return;
+  std::shared_ptr<ListRecord> record(found);
+  record->sequence = next_sequence_.fetch_add(1);
   try {
-    ByteWriter times;
-    for (const ListRecord::Time& time : record->times) {
-      times.value(time.start);
-      times.value(time.end);
-      times.value(time.thread);
-      times.value(time.failed);
-    }
-    write(record->commands.size(),
-          [commands = std::move(record->commands), text = times.take(), id = record->id,
-           digests = std::move(record->digests), sequence = next_sequence_.fetch_add(1),
-           stream = stream_of_queue(list.queue).index,
-           serial = static_cast<int64_t>(list.serial)](CaptureFile& file) {
-            file.list(id, sequence, stream, serial, commands, text);
-            for (const ListRecord::OutputDigest& d : digests) {
-              file.digest(id, d.command, static_cast<int64_t>(d.output.buffer), d.output.begin,
-                          d.output.end, d.hash);
-            }
-          });
+    size_t bytes = record->commands.size() + record->times.size() * sizeof(ListRecord::Time);
+    write(bytes, [record, stream = stream_of_queue(list.queue).index,
+                  serial = static_cast<int64_t>(list.serial)](CaptureFile& file) {
+      ByteWriter times;
+      for (const ListRecord::Time& time : record->times) {
+        times.value(time.start);
+        times.value(time.end);
+        times.value(time.thread);
+        times.value(time.failed);
+      }
+      file.list(record->id, record->sequence, stream, serial, record->commands, times.take());
+      for (const ListRecord::OutputDigest& d : record->digests) {
+        file.digest(record->id, d.command, static_cast<int64_t>(d.output.buffer), d.output.begin,
+                    d.output.end, d.hash);
+      }
+    });
   } catch (const std::exception& error) {
     lose(error.what());
   }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <set>
 #include <string>
@@ -38,6 +37,11 @@ class CaptureLayer final : public Layer {
   CaptureLayer(const std::string& path, const CaptureOptions& options, std::set<int> old_queues);
   ~CaptureLayer() override;
 
+  uint32_t interests() const override;
+  bool is_last() const override { return true; }
+  // It is in the chain now: buffers that are made from here on are seen.
+  void begin();
+
   void on_create(const Buffer& buffer) override;
   void on_retire(const Buffer& buffer) override;
   void on_commit(CommandList& list) override;
@@ -66,7 +70,9 @@ class CaptureLayer final : public Layer {
   void note_pipeline(const Pipeline& pipeline);
   void note_buffer(const Buffer& buffer, uint64_t identity);
   void add_event(uint8_t kind, const Buffer& buffer, uint64_t identity);
-  // Hands work to the writing thread. `bytes` of memory wait with it.
+  bool has_notes() const { return options_.contents || options_.digests; }
+  // Hands work to the writing thread, which starts when much is there or it is old. `bytes` of
+  // memory wait with it.
   void write(size_t bytes, Write work);
   void run_writer();
   void lose(const std::string& reason) noexcept;
@@ -77,20 +83,22 @@ class CaptureLayer final : public Layer {
   CaptureFile file_;  // of the writing thread
   std::atomic<int64_t> lists_seen_{0}, next_list_{1}, next_sequence_{1};
   std::atomic<size_t> wired_limit_{0};
+  // Buffers with a smaller identity may be older than the capture.
+  std::atomic<uint64_t> first_new_{UINT64_MAX};
 
   sync::Mutex mutex_;
   // Guarded by mutex_.
-  std::unordered_map<uint64_t, Known> known_;
+  std::unordered_map<uint64_t, Known> known_;  // without notes: only buffers older than the capture
   std::set<uint64_t> pipelines_;
   std::set<int> old_queues_, queues_;
   std::set<std::string> not_hermetic_;  // ops whose results are recorded
   ByteWriter events_;
-  size_t event_bytes_ = 0;
+  size_t list_bytes_ = 0;  // of the last list, as text
 
   sync::Mutex writer_mutex_;
   // Guarded by writer_mutex_.
   sync::CondVar changed_;
-  std::deque<std::pair<size_t, Write>> waiting_;
+  std::vector<std::pair<size_t, Write>> waiting_;
   size_t waiting_bytes_ = 0;
   bool is_closing_ = false;
   std::string lost_;  // why it cannot be complete

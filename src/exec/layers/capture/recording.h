@@ -1,11 +1,11 @@
-// Is a capture being recorded? Asked once an op; when not, it is one relaxed load.
+// Does a capture want notes of ops, to run them again? Asked once an op: one relaxed load.
 #pragma once
 
 #include <atomic>
 
 namespace holdfast::exec::capture {
 
-inline std::atomic<bool> recording{false};
-inline bool is_recording() { return recording.load(std::memory_order_relaxed); }
+inline std::atomic<bool> notes_wanted{false};
+inline bool wants_notes() { return notes_wanted.load(std::memory_order_relaxed); }
 
 }  // namespace holdfast::exec::capture

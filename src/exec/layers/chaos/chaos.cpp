@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 
 #include "base/environment.h"
@@ -76,14 +77,21 @@ class ChaosLayer final : public Layer {
 
   // Some order in which every command comes after its predecessors. A command without bindings
   // stays where it is, and so does what stands before and behind it: the host may count on that.
+  // The commands of an op that a capture has a note of stay together.
   void shuffle(CommandList& list) {
     Draws draws(setting_.seed, list, 0);
     size_t count = list.commands.size();
     std::vector<uint32_t> waits_for(count), place(count);
+    std::vector<uint32_t> leader(count);  // the first of those that stay together
+    std::iota(leader.begin(), leader.end(), 0);
+    for (const NotedOp& op : list.notes) {
+      std::fill_n(leader.begin() + op.first_command, op.command_count, op.first_command);
+    }
     std::vector<std::vector<uint32_t>> successors(count);
     auto add = [&](size_t before, size_t after) {
-      successors[before].push_back(static_cast<uint32_t>(after));
-      ++waits_for[after];
+      if (leader[before] == leader[after]) return;
+      successors[leader[before]].push_back(leader[after]);
+      ++waits_for[leader[after]];
     };
     size_t fence = count;  // the last command without bindings
     for (size_t i = 0; i < count; ++i) {
@@ -100,7 +108,7 @@ class ChaosLayer final : public Layer {
     }
     std::vector<uint32_t> ready, sequence;
     for (uint32_t i = 0; i < count; ++i) {
-      if (waits_for[i] == 0) ready.push_back(i);
+      if (waits_for[i] == 0 && leader[i] == i) ready.push_back(i);
     }
     // Half of the lists take what became ready last: far from the order of the program.
     bool takes_last = draws.below(2) == 0;
@@ -108,8 +116,10 @@ class ChaosLayer final : public Layer {
       size_t chosen = takes_last ? ready.size() - 1 : draws.below(ready.size());
       uint32_t index = ready[chosen];
       ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
-      place[index] = static_cast<uint32_t>(sequence.size());
-      sequence.push_back(index);
+      for (uint32_t i = index; i < count && leader[i] == index; ++i) {
+        place[i] = static_cast<uint32_t>(sequence.size());
+        sequence.push_back(i);
+      }
       for (uint32_t next : successors[index]) {
         if (--waits_for[next] == 0) ready.push_back(next);
       }
@@ -119,6 +129,9 @@ class ChaosLayer final : public Layer {
     for (uint32_t index : sequence) shuffled.push_back(std::move(list.commands[index]));
     list.commands = std::move(shuffled);
     for (Edge& edge : list.edges) edge.predecessor = place[edge.predecessor];
+    for (NotedOp& op : list.notes) op.first_command = place[op.first_command];
+    std::sort(list.notes.begin(), list.notes.end(),
+              [](const NotedOp& a, const NotedOp& b) { return a.first_command < b.first_command; });
   }
 
   const Setting setting_;
