@@ -80,8 +80,8 @@ void check_dtypes(Random& random, const View& view, const std::vector<int>& axes
 }
 
 View dense_view(std::vector<int32_t> shape) {
-  View view{shape, dense_strides(shape), 0, element_count(shape)};
-  return view;
+  Dimensions strides = dense_strides(shape);
+  return {shape, {strides.begin(), strides.end()}, 0, element_count(shape)};
 }
 
 }  // namespace
