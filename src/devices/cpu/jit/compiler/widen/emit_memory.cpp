@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "devices/cpu/jit/compiler/widen/describe.h"
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 #include "devices/cpu/jit/compiler/widen/strided_loads.h"
 #include "devices/cpu/jit/kernel_abi.h"

@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
+#include "devices/cpu/jit/compiler/widen/describe.h"
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
 #include "devices/cpu/jit/compiler/widen/operations.h"

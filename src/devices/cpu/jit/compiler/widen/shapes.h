@@ -1,4 +1,4 @@
-// How values differ between the lanes of a simdgroup.
+// Which shape each value of a kernel has, and where lanes part.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -7,12 +7,11 @@
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <string>
 #include <vector>
+
+#include "devices/cpu/jit/compiler/widen/shape.h"
 
 namespace holdfast::jit {
 
@@ -24,44 +23,6 @@ struct ControlFlow {
   llvm::DominatorTree dominators;
   llvm::PostDominatorTree post_dominators;
   llvm::LoopInfo loops;
-};
-
-// What each lane adds to the base of a value.
-using LaneOffsets = std::array<int64_t, 32>;
-
-struct Shape {
-  // `linear`: lane i holds base + i * stride; `pattern`: base + offsets[i]; both modulo the width
-  // of the type. For all 32 lanes: the base is what the formula gives for lane 0, also where lane 0
-  // is off.
-  enum Kind : uint8_t { unknown, uniform, linear, pattern, varying };
-  Kind kind = unknown;
-  int64_t stride = 0;
-  // The largest known power of two that divides the value of lane 0, up to 4096 (uniform, linear).
-  uint32_t alignment = 1;
-  const LaneOffsets* offsets = nullptr;  // of a pattern; equal ones are one object
-  // The value of each lane is known: the base is `base`.
-  bool is_fixed = false;
-  int64_t base = 0;
-
-  bool is_scalar() const { return kind != varying; }
-  // Held as a base that is not the value of every lane.
-  bool has_base() const { return kind == linear || kind == pattern; }
-  int64_t offset(int64_t lane) const {
-    return kind == pattern ? (*offsets)[static_cast<size_t>(lane)] : stride * lane;
-  }
-  bool moves_like(const Shape& other) const {
-    return kind == other.kind && stride == other.stride && offsets == other.offsets;
-  }
-  bool operator==(const Shape&) const = default;
-};
-
-// Keeps the offsets of patterns.
-class OffsetPool {
- public:
-  const LaneOffsets* keep(const LaneOffsets& offsets) { return &*offsets_.insert(offsets).first; }
-
- private:
-  std::set<LaneOffsets> offsets_;
 };
 
 // What may be taken for granted about the lanes.
@@ -146,12 +107,5 @@ class Shapes {
   llvm::DenseMap<const llvm::Value*, Cause> because_;
   bool needs_aligned_grid_ = false;
 };
-
-// A short description of a value for people: its name, else its IR.
-std::string describe(const llvm::Value& value);
-// The line of the user's source that an instruction comes from; 0: not known.
-unsigned line_of(const llvm::Instruction& instruction);
-// What to call it beside that line.
-std::string noun_of(const llvm::Instruction& instruction);
 
 }  // namespace holdfast::jit
