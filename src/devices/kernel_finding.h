@@ -1,9 +1,10 @@
-// KernelFinding: what an instrumented kernel found while it ran. The compiler's side makes them,
-// the validator puts names to them (Validator::on_kernel_finding).
+// KernelFinding: what a checked kernel did wrong while it ran. The CPU device finds them
+// (jit/kernel_checker.h), the validator puts names to them.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace holdfast::exec {
 
@@ -11,14 +12,31 @@ struct Command;
 struct CommandList;
 
 struct KernelFinding {
-  // "out-of-bounds", "misaligned", "race", "uninitialised-read", "divergent-barrier", …: a literal.
+  // A literal:
+  //   out-of-bounds         the access was not made: a load gave 0
+  //   misaligned            the address is no multiple of the size of what is accessed
+  //   race                  two threads, at least one of which writes, with no barrier between them
+  //   uninitialised-read    of memory that nobody has written in this dispatch
+  //   divergent-barrier     some threads of a group wait at one barrier, others elsewhere
+  //   barrier-after-return  some threads of a group wait at a barrier, others have returned
   const char* kind = "";
-  uint32_t buffer = 0;  // by KernelInterface::arguments
-  int64_t byte = 0;     // of that argument
-  uint32_t thread[3] = {0, 0, 0};
+  static constexpr uint32_t no_buffer = UINT32_MAX;
+  uint32_t buffer = no_buffer;  // by KernelInterface::arguments
+  std::string object;  // the name of that argument, or of a variable or array; empty: not known
+  int64_t byte = 0;    // from its start
+  uint32_t bytes = 0;  // of the access
+  bool writes = false;
+  uint32_t thread[3] = {0, 0, 0};  // in the grid
+  uint32_t line = 0, column = 0;   // of the user's source, in `part`; 0: not known
+  std::string part;                // "body", "header", a file
+  // The other side of a race, or a thread that is not at the barrier.
   bool has_other_thread = false;
+  bool other_writes = false;
+  bool writes_same_value = false;  // both wrote the same bytes
   uint32_t other_thread[3] = {0, 0, 0};
-  uint32_t line = 0, column = 0;  // of the user's source; 0: not known
+  uint32_t other_line = 0, other_column = 0;
+  std::string other_part;
+  uint64_t count = 1;  // how often it was found, at the same places of the source
 };
 
 // Takes what the dispatch `command` found, from the thread that runs it; null: nobody validates.

@@ -85,7 +85,7 @@ std::optional<jit::CompiledKernel> deserialise(std::string_view bytes, std::stri
   jit::CompiledKernel kernel;
   read(in, kernel.interface);
   kernel.lowering =
-      static_cast<jit::Lowering>(in.value_up_to(static_cast<uint8_t>(jit::Lowering::reference)));
+      static_cast<jit::Lowering>(in.value_up_to(static_cast<uint8_t>(jit::Lowering::checked)));
   kernel.remark = in.text();
   kernel.symbol = in.text();
   std::string_view object = in.text();

@@ -43,6 +43,15 @@ enum class Intrinsic : uint8_t {
 #undef X
 };
 
+// What the front-end does to the code before it hands it on.
+//   optimised   all that makes it fast
+//   with_lines  the same; instructions know the place in the source that they come from
+//   as_written  with lines, too. A thread touches the memory outside of itself where the source
+//   says
+//               so and nowhere else: no load is made on a path that the source does not take, and
+//               none is left out but those whose value the thread itself has just read or written
+enum class ScalarForm : uint8_t { optimised, with_lines, as_written };
+
 inline constexpr const char* intrinsic_prefix = "__hf_";
 
 }  // namespace holdfast::msl

@@ -120,17 +120,17 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lin
 }  // namespace
 
 std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLVMContext& context,
-                                           KernelInterface& result, bool with_lines) {
+                                           KernelInterface& result, ScalarForm form) {
   std::unique_ptr<llvm::Module> module;
   run_guarded([&] {
-    parse(source, &context, with_lines, [&](ParseKernels& action) {
+    parse(source, &context, form != ScalarForm::optimised, [&](ParseKernels& action) {
       const Kernel* kernel = action.entries()->selected();
       if (kernel == nullptr) fail(source, "error: " + action.entries()->missing_kernel());
       result = kernel->interface;
       module = action.take_module();
     });
     if (module == nullptr) fail(source, "error: clang made no code");
-    const std::string problem = make_scalar(*module, entry_symbol, source.math, result);
+    const std::string problem = make_scalar(*module, entry_symbol, source.math, form, result);
     if (!problem.empty()) fail(source, "error: " + problem);
     if (result.threadgroup_bytes > most_threadgroup_bytes) {
       fail(source, "error: threadgroup variables take " + std::to_string(result.threadgroup_bytes) +

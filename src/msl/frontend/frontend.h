@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "msl/kernel_source.h"
+#include "msl/scalar_ir.h"
 
 namespace llvm {
 class Function;
@@ -22,7 +23,8 @@ namespace holdfast::msl {
 // The kernel `source.entry` of `source` as scalar IR, and what its dispatch has to know. With
 // lines, instructions know their place: the lines of file `source_file` are those of `source.text`.
 std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLVMContext& context,
-                                           KernelInterface& result, bool with_lines = false);
+                                           KernelInterface& result,
+                                           ScalarForm form = ScalarForm::optimised);
 inline constexpr const char* source_file = "/holdfast/user/kernel.metal";
 
 // The kernels that `source` defines, in its order: functions, and instantiations with a host_name.

@@ -229,41 +229,8 @@ struct ConstantLoadsPass : llvm::PassInfoMixin<ConstantLoadsPass> {
   }
 };
 
-void run_passes(llvm::Module& module, llvm::Function& entry) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-
-  const auto options = llvm::SimplifyCFGOptions()
-                           .convertSwitchToLookupTable(false)
-                           .hoistCommonInsts(false)
-                           .sinkCommonInsts(false);
-  {
-    if (module.getNamedGlobal("llvm.global_ctors") != nullptr) {
-      llvm::ModulePassManager initialising;
-      initialising.addPass(llvm::GlobalOptPass());
-      initialising.run(module, modules);
-      drop_initialisers(module);
-    }
-    llvm::FunctionPassManager small;
-    small.addPass(llvm::LowerExpectIntrinsicPass());
-    small.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-    small.addPass(llvm::EarlyCSEPass());
-    small.addPass(llvm::SimplifyCFGPass(options));
-    inline_calls(entry, small, functions);
-    llvm::ModulePassManager unused;
-    unused.addPass(llvm::GlobalDCEPass());
-    unused.run(module, modules);
-  }
-
-  llvm::FunctionPassManager passes;
+void add_optimising_passes(llvm::FunctionPassManager& passes,
+                           const llvm::SimplifyCFGOptions& options) {
   auto clean = [&] {
     passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
     passes.addPass(llvm::EarlyCSEPass(true));
@@ -301,6 +268,65 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
   passes.addPass(llvm::SimplifyCFGPass(options));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass(options));
+}
+
+// Values in registers, address spaces known, nothing unreachable; memory as ScalarForm::as_written
+// has it.
+void add_passes_as_written(llvm::FunctionPassManager& passes,
+                           const llvm::SimplifyCFGOptions& options) {
+  for (int round = 0; round < 2; ++round) {
+    passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+    passes.addPass(llvm::EarlyCSEPass());
+    passes.addPass(llvm::SimplifyCFGPass(options));
+    passes.addPass(llvm::InferAddressSpacesPass(address_space::generic));
+  }
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+}
+
+void run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm form) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  const bool as_written = form == ScalarForm::as_written;
+  const auto options = llvm::SimplifyCFGOptions()
+                           .convertSwitchToLookupTable(false)
+                           .hoistCommonInsts(false)
+                           .sinkCommonInsts(false)
+                           .speculateBlocks(!as_written)
+                           .setSimplifyCondBranch(!as_written);
+  {
+    if (module.getNamedGlobal("llvm.global_ctors") != nullptr) {
+      llvm::ModulePassManager initialising;
+      initialising.addPass(llvm::GlobalOptPass());
+      initialising.run(module, modules);
+      drop_initialisers(module);
+    }
+    llvm::FunctionPassManager small;
+    small.addPass(llvm::LowerExpectIntrinsicPass());
+    small.addPass(
+        llvm::SROAPass(as_written ? llvm::SROAOptions::PreserveCFG : llvm::SROAOptions::ModifyCFG));
+    small.addPass(llvm::EarlyCSEPass());
+    small.addPass(llvm::SimplifyCFGPass(options));
+    inline_calls(entry, small, functions);
+    llvm::ModulePassManager unused;
+    unused.addPass(llvm::GlobalDCEPass());
+    unused.run(module, modules);
+  }
+
+  llvm::FunctionPassManager passes;
+  if (as_written) {
+    add_passes_as_written(passes, options);
+  } else {
+    add_optimising_passes(passes, options);
+  }
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) passes.run(function, functions);
   }
@@ -316,7 +342,7 @@ void run_passes(llvm::Module& module, llvm::Function& entry) {
     every.ScalarizeLoadStore = true;
     llvm::FunctionPassManager scalars;
     scalars.addPass(llvm::ScalarizerPass(every));
-    scalars.addPass(llvm::InstCombinePass());
+    if (!as_written) scalars.addPass(llvm::InstCombinePass());
     scalars.run(entry, functions);
   }
   llvm::ModulePassManager last;
@@ -419,7 +445,7 @@ void describe(const llvm::Module& module, const llvm::Function& entry, KernelInt
 
 }  // namespace
 
-std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math,
+std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math, ScalarForm form,
                         KernelInterface& interface) {
   llvm::Function* entry = module.getFunction(symbol);
   if (entry == nullptr || entry->isDeclaration()) return "the kernel has no code";
@@ -432,7 +458,7 @@ std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math,
   }
   move_tables(module);
   prepare(module, *entry, math);
-  run_passes(module, *entry);
+  run_passes(module, *entry, form);
   finish(module, *entry);
   entry->setName(interface.entry);
   describe(module, *entry, interface);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "msl/kernel_source.h"
+#include "msl/scalar_ir.h"
 
 namespace llvm {
 class Module;
@@ -15,7 +16,7 @@ namespace holdfast::msl {
 // `interface.entry`. Fills in what only IR tells: which buffers are written, bytes of threadgroup
 // memory. Returns what the kernel does that a kernel cannot do (recursion, calls of unknown
 // functions, …); empty when nothing.
-std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math,
+std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math, ScalarForm form,
                         KernelInterface& interface);
 
 }  // namespace holdfast::msl

@@ -15,7 +15,9 @@
 
 namespace holdfast::jit {
 
-enum class Lowering : uint8_t { automatic, widened, reference };
+// `checked` is the reference lowering of a kernel that has each of its accesses looked at
+// (kernel_checker.h).
+enum class Lowering : uint8_t { automatic, widened, reference, checked };
 using machine::instruction_set_name;
 using machine::InstructionSet;
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "base/environment.h"
 #include "devices/cpu/jit/fault_guard.h"
 #include "devices/cpu/jit/image.h"
+#include "devices/cpu/jit/kernel_checker.h"
 #include "devices/cpu/jit/reference_runtime.h"
 #include "devices/cpu/jit/watchdog.h"
 
@@ -92,7 +94,7 @@ std::string stopped_text(watchdog::Verdict verdict) {
          " s and was stopped (HOLDFAST_KERNEL_TIMEOUT)";
 }
 
-// The groups [begin, end) one after the other. Holds nothing that wants a destructor: a fault
+// The groups [begin, end) one after the other. `run` holds nothing that wants a destructor: a fault
 // leaves it in the middle.
 class GroupLoop {
  public:
@@ -115,6 +117,8 @@ class GroupLoop {
     context_.cancelled = &own.slot->stop;
     context_.buffers = arguments.buffers;
     place_threadgroup_arguments(arguments, memory + aligned(kernel.threadgroup_bytes));
+    if (arguments.checker && kernel.lowering == Lowering::checked)
+      context_.checker = &checker_.emplace(*arguments.checker, arguments);
     if (!pipeline.is_widened()) own.reference.prepare(threads, kernel.register_bytes);
   }
 
@@ -180,6 +184,7 @@ class GroupLoop {
   const CpuPipeline& pipeline_;
   ThreadScratch& own_;
   GroupContext context_{};
+  std::optional<GroupChecker> checker_;
   bool all_full_ = true;  // no group is cut off by the grid's edge
 };
 

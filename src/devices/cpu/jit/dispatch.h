@@ -13,6 +13,7 @@
 namespace holdfast::jit {
 
 class Image;
+class KernelChecker;
 
 // Metal's limits, which the CPU device keeps so that what breaks there breaks here.
 inline constexpr uint32_t max_threads_per_threadgroup = 1024;
@@ -37,7 +38,7 @@ class CpuPipeline final : public RefCounted {
   const msl::KernelInterface& interface() const { return kernel_.interface; }
   // Without the object's bytes: they are in the image now.
   const CompiledKernel& kernel() const { return kernel_; }
-  bool is_widened() const { return kernel_.lowering != Lowering::reference; }
+  bool is_widened() const { return kernel_.lowering <= Lowering::widened; }
   const Image& image() const { return *image_; }
   const void* entry() const { return entry_; }
 
@@ -62,6 +63,8 @@ struct DispatchArguments {
   // The dispatch stops soon after `*queue_cancelled >= list`. May be null.
   const sync::Atomic<uint64_t>* queue_cancelled = nullptr;
   uint64_t list = 0;
+  // Looks at what the threads of a checked kernel do. May be null.
+  KernelChecker* checker = nullptr;
   // When its first group began, for the watchdog: begin_dispatch sets it.
   sync::Clock::time_point started{};
 };

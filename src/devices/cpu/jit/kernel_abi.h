@@ -13,7 +13,7 @@
 
 namespace holdfast::jit {
 
-inline constexpr uint32_t abi_version = 2;
+inline constexpr uint32_t abi_version = 3;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -30,6 +30,25 @@ struct GroupContext {
   uint32_t simdgroups;    // ceil(size[0] * size[1] * size[2] / 32)
   // Groups to run, x first, from `group` on; all are of one size. A reference kernel runs one.
   uint64_t count;
+  class GroupChecker* checker;  // of a checked kernel; may be null: nothing is looked at
+};
+
+// What a checked kernel says about the accesses of its source. Constants of its object.
+struct AccessSite {
+  enum Kind : uint8_t { reads = 1, writes = 2, atomic = 4 };
+  uint32_t line, column;  // 0: not known
+  uint8_t kind;
+  uint8_t alignment;  // of the address
+  char part[30];      // of the user's source: "body", "header", a file; ends with 0
+};
+// What an access may touch: an argument, a variable, a table, a private array.
+struct AccessObject {
+  enum Space : uint8_t { device, constant, threadgroup, thread };
+  uint64_t bytes;     // of what is no argument
+  uint32_t argument;  // by KernelInterface::arguments, or
+  static constexpr uint32_t no_argument = UINT32_MAX;
+  uint8_t space;
+  char name[43];  // ends with 0
 };
 
 // Cross-lane operations and barriers of the reference lowering are calls through this table: the
@@ -47,6 +66,15 @@ struct ReferenceRuntime {
                          const uint64_t* operands);
   void (*barrier)(ThreadContext*, uint32_t operation, uint32_t site, uint32_t flags);
   void (*converge)(ThreadContext*, uint32_t site);
+  // Checked kernels only, and in all of them; neither parks.
+  //
+  // Before each access to memory: `address` and so many bytes, reached from `base`, where `object`
+  // begins (null: not known; then only the object's space is). `value` is what a store of up to
+  // eight bytes will write. Returns 0 when the access must not be made.
+  uint32_t (*access)(ThreadContext*, const AccessSite*, const AccessObject*, const void* base,
+                     const void* address, uint64_t bytes, uint64_t value);
+  // Before each barrier of the threadgroup: where it stands.
+  void (*reach)(ThreadContext*, const AccessSite*);
 };
 
 struct ThreadContext {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "devices/cpu/jit/cross_lane.h"
+#include "devices/cpu/jit/kernel_checker.h"
 
 #if HOLDFAST_HAVE_FIBRES
 #include <boost/context/detail/fcontext.hpp>
@@ -35,6 +36,12 @@ ThreadContext thread_of(const GroupContext& group, const ReferenceRuntime* runti
   return thread;
 }
 
+uint32_t check_access(ThreadContext* thread, const AccessSite* site, const AccessObject* object,
+                      const void* base, const void* address, uint64_t bytes, uint64_t value) {
+  GroupChecker* checker = thread->group->checker;
+  return !checker || checker->access(*thread, *site, *object, base, address, bytes, value);
+}
+
 uint32_t threads_of(const GroupContext& group) {
   return group.size[0] * group.size[1] * group.size[2];
 }
@@ -58,7 +65,8 @@ struct Fibre : ThreadContext {
   context::fcontext_t self;       // where to resume it
   context::fcontext_t scheduler;  // whom it returns to, while it runs
   FibreState state;
-  uint32_t operation, site;  // while parked
+  uint32_t operation, site;   // while parked
+  const AccessSite* barrier;  // of a checked kernel: the last one that it has come to
   LaneValues values;
 };
 
@@ -87,7 +95,12 @@ void park_at_back_edge(ThreadContext* thread, uint32_t site) {
   park(thread, converge_operation, site);
 }
 
-constexpr ReferenceRuntime runtime_table{park_for_cross_lane, park_at_barrier, park_at_back_edge};
+void reach_barrier(ThreadContext* thread, const AccessSite* site) {
+  static_cast<Fibre*>(thread)->barrier = site;
+}
+
+constexpr ReferenceRuntime runtime_table{park_for_cross_lane, park_at_barrier, park_at_back_edge,
+                                         check_access, reach_barrier};
 
 void enter_fibre(context::transfer_t transfer) {
   auto* fibre = static_cast<Fibre*>(transfer.data);
@@ -147,6 +160,7 @@ class ReferenceRunner::Fibres {
       static_cast<ThreadContext&>(fibre) = thread_of(group, &runtime_table, i);
       fibre.function = function;
       fibre.state = FibreState::runnable;
+      fibre.barrier = nullptr;
       fibre.self = context::make_fcontext(stacks_.top(i), stacks_.size(), enter_fibre);
     }
     // Each turn takes every simdgroup to its next threadgroup barrier, or to its end.
@@ -158,6 +172,10 @@ class ReferenceRunner::Fibres {
         any_waits |= run_simdgroup(group, &fibres_[first], count);
         if (is_cancelled(group)) return;
       }
+      if (any_waits && group.checker) {
+        check_barrier(*group.checker, threads);
+        group.checker->pass_threadgroup_barrier();
+      }
       for (uint32_t first = 0; any_waits && first < threads; first += simdgroup_width) {
         uint32_t count = threads - first < simdgroup_width ? threads - first : simdgroup_width;
         release(&fibres_[first], at_smallest_site(&fibres_[first], count));
@@ -166,6 +184,32 @@ class ReferenceRunner::Fibres {
   }
 
  private:
+  // Every thread must wait at one and the same barrier.
+  void check_barrier(GroupChecker& checker, uint32_t threads) const {
+    auto is_at_barrier = [](const Fibre& fibre) {
+      return fibre.state == FibreState::parked &&
+             fibre.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier);
+    };
+    const Fibre* first = &fibres_[0];
+    while (!is_at_barrier(*first)) ++first;
+    const Fibre *elsewhere = nullptr, *gone = nullptr;
+    for (uint32_t i = 0; i < threads; ++i) {
+      const Fibre& fibre = fibres_[i];
+      if (fibre.state == FibreState::returned) {
+        gone = &fibre;
+      } else if (fibre.state != FibreState::parked || fibre.site != first->site) {
+        elsewhere = &fibre;
+      }
+    }
+    if (elsewhere) {
+      const bool waits = is_at_barrier(*elsewhere);
+      checker.diverge(*first, first->barrier, *elsewhere, waits ? elsewhere->barrier : nullptr,
+                      false);
+    } else if (gone) {
+      checker.diverge(*first, first->barrier, *gone, nullptr, true);
+    }
+  }
+
   // True when it waits at a threadgroup barrier, false when every lane has returned.
   static bool run_simdgroup(const GroupContext& group, Fibre* lanes, uint32_t count) {
     for (;;) {
@@ -183,6 +227,8 @@ class ReferenceRunner::Fibres {
         LaneValues* values[simdgroup_width] = {};
         for (uint32_t i = 0; i < count; ++i) values[i] = &lanes[i].values;
         perform_cross_lane(static_cast<msl::Intrinsic>(operation), active, values);
+      } else if (group.checker && operation != converge_operation) {
+        group.checker->pass_simdgroup_barrier(lanes[0].simdgroup);
       }
       release(lanes, active);
     }
@@ -239,13 +285,16 @@ void ReferenceRunner::prepare(uint32_t threads, uint32_t stack_bytes) {
 
 void ReferenceRunner::run(const GroupContext& group, ThreadFunction* function,
                           uint32_t stack_bytes) noexcept {
+  if (group.checker) group.checker->begin(group);
   if (stack_bytes != 0) {
     fibres_->run(group, function);
     return;
   }
+  // Its threads do not wait for each other.
+  static constexpr ReferenceRuntime runtime{nullptr, nullptr, nullptr, check_access, nullptr};
   uint32_t threads = threads_of(group);
   for (uint32_t i = 0; i < threads && !is_cancelled(group); ++i) {
-    ThreadContext thread = thread_of(group, nullptr, i);
+    ThreadContext thread = thread_of(group, &runtime, i);
     function(&thread);
   }
 }

@@ -23,6 +23,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "devices/cpu/jit/compiler/instrument.h"
 #include "devices/cpu/jit/kernel_abi.h"
 #include "msl/scalar_ir.h"
 
@@ -322,8 +323,28 @@ class ThreadLowering {
       }
       call->eraseFromParent();
     }
+    lower_checks(check_access_function, offsetof(ReferenceRuntime, access));
+    lower_checks(check_barrier_function, offsetof(ReferenceRuntime, reach));
     for (llvm::Function& function : llvm::make_early_inc_range(module_)) {
       if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
+    }
+  }
+
+  // What instrument() has put in: the runtime wants the thread as well.
+  void lower_checks(const char* name, size_t offset) {
+    llvm::Function* check = module_.getFunction(name);
+    if (!check) return;
+    llvm::SmallVector<llvm::Type*, 8> types{pointer()};
+    types.append(check->getFunctionType()->param_begin(), check->getFunctionType()->param_end());
+    auto* type = llvm::FunctionType::get(check->getReturnType(), types, false);
+    for (llvm::User* user : llvm::make_early_inc_range(check->users())) {
+      auto* call = llvm::cast<llvm::CallInst>(user);
+      IRBuilder<> b(call);
+      llvm::SmallVector<Value*, 8> arguments{argument_};
+      arguments.append(call->arg_begin(), call->arg_end());
+      llvm::CallInst* made = call_runtime(b, type, offset, arguments);
+      if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(made);
+      call->eraseFromParent();
     }
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "devices/cpu/jit/compiler/source_lines.h"
+
 namespace holdfast::jit {
 namespace {
 
@@ -12,11 +14,8 @@ class Lines {
 
   // As errors say it: "body:3"; lines count from the start of the part.
   std::string name(unsigned line) const {
-    for (const msl::SourcePart& part : source_.parts) {
-      unsigned first = line_at(part.begin), last = line_at(part.end);
-      if (line >= first && line <= last) return part.name + ":" + std::to_string(line - first + 1);
-    }
-    return "line " + std::to_string(line);
+    SourceLine found = source_line(&source_, line);
+    return (found.part.empty() ? "line " : found.part + ":") + std::to_string(found.line);
   }
 
   std::string text(unsigned line) const {
@@ -31,12 +30,6 @@ class Lines {
   }
 
  private:
-  unsigned line_at(size_t position) const {
-    auto end =
-        source_.text.begin() + static_cast<std::ptrdiff_t>(std::min(position, source_.text.size()));
-    return static_cast<unsigned>(std::count(source_.text.begin(), end, '\n')) + 1;
-  }
-
   const msl::KernelSource& source_;
 };
 

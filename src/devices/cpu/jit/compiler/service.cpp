@@ -20,6 +20,7 @@
 
 #include "devices/cpu/jit/compiler/codegen.h"
 #include "devices/cpu/jit/compiler/dump.h"
+#include "devices/cpu/jit/compiler/instrument.h"
 #include "devices/cpu/jit/compiler/reference.h"
 #include "devices/cpu/jit/compiler/remarks.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
@@ -146,7 +147,11 @@ class Job {
     }
     CompiledKernel kernel;
     kernel.interface = interface_;
-    if (options_.lowering == Lowering::reference) {
+    if (options_.lowering == Lowering::checked) {
+      instrument(kernel_of(*module), interface_, source_);
+      to_reference(std::move(module), kernel);
+      kernel.lowering = Lowering::checked;
+    } else if (options_.lowering == Lowering::reference) {
       to_reference(std::move(module), kernel);
     } else {
       to_widened(std::move(module), kernel);
@@ -282,7 +287,10 @@ class Service final : public Compiler {
     llvm::LLVMContext context;
     msl::KernelInterface interface;
     std::unique_ptr<llvm::Module> module =
-        msl::to_scalar_ir(source, context, interface, static_cast<bool>(dump));
+        msl::to_scalar_ir(source, context, interface,
+                          options.lowering == Lowering::checked ? msl::ScalarForm::as_written
+                          : dump                                ? msl::ScalarForm::with_lines
+                                                                : msl::ScalarForm::optimised);
     steps.done("the front-end", *module);
     return Job(interface, options, source.kernel, dump, steps, &source).run(std::move(module));
   }

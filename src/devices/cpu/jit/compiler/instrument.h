@@ -1,0 +1,26 @@
+// Has each access of a kernel looked at before it is made.
+#pragma once
+
+#include "msl/kernel_source.h"
+
+namespace llvm {
+class Function;
+}
+
+namespace holdfast::jit {
+
+// Puts a call of `check_access_function` before every load, store, atomic operation and block copy
+// of scalar IR, which makes the access only when the call allows it (a load gives 0 else), and one
+// of `check_barrier_function` before every barrier of the threadgroup. Their parameters are those
+// of ReferenceRuntime::access and ::reach without the thread; the reference lowering makes calls
+// of the runtime of them. `source` says how the user's parts are called; may be null.
+//
+// Only what a thread shares with others or could leave is looked at: a variable of the thread that
+// is accessed at constant places is not.
+void instrument(llvm::Function& scalar, const msl::KernelInterface& interface,
+                const msl::KernelSource* source);
+
+inline constexpr const char* check_access_function = "holdfast.check.access";
+inline constexpr const char* check_barrier_function = "holdfast.check.barrier";
+
+}  // namespace holdfast::jit

@@ -1,0 +1,272 @@
+// Checked kernels: for each kind of finding, kernels that must be reported, by name and line, and
+// twins of them that must not.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "devices/cpu/jit/compiler/service.h"
+#include "devices/cpu/jit/kernel_checker.h"
+#include "jit/random_kernels.h"
+#include "jit/widen_testing.h"
+#include "msl/kernel_source.h"
+
+using namespace holdfast;
+using namespace holdfast::jit;
+using namespace holdfast::jit::testing;
+using exec::KernelFinding;
+
+namespace {
+
+struct Memory {
+  std::vector<uint32_t> words;
+  bool has_contents = true;
+};
+
+// Line 1 is the line of the signature: the body begins on line 2.
+std::string kernel(const std::string& body) {
+  return "[[kernel]] void k(device float* out [[buffer(0)]], device const float* in [[buffer(1)]], "
+         "device atomic_uint* counts [[buffer(2)]], uint gid [[thread_position_in_grid]], "
+         "uint tid [[thread_index_in_threadgroup]], uint group [[threadgroup_position_in_grid]]) "
+         "{\n" +
+         body + "\n}\n";
+}
+
+std::vector<KernelFinding> run_checked(const CpuPipeline& pipeline, std::vector<Memory>& memory,
+                                       const Dispatch& dispatch) {
+  std::vector<void*> pointers;
+  std::vector<KernelChecker::Buffer> sizes;
+  for (const msl::KernelArgument& argument : pipeline.interface().arguments) {
+    Memory& one = memory[argument.slot];
+    pointers.push_back(one.words.data());
+    sizes.push_back({one.words.size() * sizeof(uint32_t), one.has_contents});
+  }
+  KernelChecker checker(pipeline, sizes);
+  DispatchArguments arguments;
+  arguments.buffers = pointers.data();
+  arguments.checker = &checker;
+  for (int axis = 0; axis < 3; ++axis) {
+    arguments.grid[axis] = dispatch.grid[static_cast<size_t>(axis)];
+    arguments.threadgroup[axis] = dispatch.threadgroup[static_cast<size_t>(axis)];
+  }
+  check_dispatch(pipeline, arguments);
+  begin_dispatch(arguments);
+  run_groups(pipeline, arguments, 0, threadgroups(arguments));
+  return checker.findings();
+}
+
+const Dispatch two_groups{{128, 1, 1}, {64, 1, 1}};
+
+std::vector<KernelFinding> check(const std::string& body, const Dispatch& dispatch = two_groups,
+                                 bool has_contents = true) {
+  Ref<CpuPipeline> pipeline =
+      CpuPipeline::load("k", compile_msl(kernel(body), Lowering::checked, host_instruction_set()));
+  std::vector<Memory> memory(3);
+  memory[0] = {std::vector<uint32_t>(128), has_contents};
+  memory[1] = {std::vector<uint32_t>(128), true};
+  memory[2] = {std::vector<uint32_t>(16), true};
+  return run_checked(*pipeline, memory, dispatch);
+}
+
+// "race out 4:3" for each: what was found, where. Lines count from the body.
+std::string found(const std::vector<KernelFinding>& findings) {
+  std::string text;
+  for (const KernelFinding& one : findings) {
+    if (!text.empty()) text += "; ";
+    text += one.kind + std::string(" ") + one.object + " " + std::to_string(one.line - 3);
+    if (one.has_other_thread) text += "/" + std::to_string(one.other_line - 3);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("checker: out of bounds of a buffer") {
+  CHECK(found(check("out[gid] = in[gid];")) == "");
+  CHECK(found(check("float x = in[gid];\nout[gid + 1] = x;")) == "out-of-bounds out 2");
+  std::vector<KernelFinding> before = check("out[gid] = in[int(gid) - 1];");
+  REQUIRE(found(before) == "out-of-bounds in 1");
+  CHECK(before[0].buffer == 1);
+  CHECK(before[0].byte == -4);
+  CHECK(before[0].bytes == 4);
+  CHECK(!before[0].writes);
+  CHECK(before[0].thread[0] == 0);
+  CHECK(before[0].count == 1);
+  // What is allowed depends on which of two pointers it is.
+  CHECK(found(check("device float* p = gid < 64 ? out : out + 1;\np[gid] = 1;")) ==
+        "out-of-bounds out 2");
+  CHECK(found(check("const device float* p = gid & 1 ? in : out;\nfloat x = p[gid + 2];\n"
+                    "if (gid > 200) out[gid] = x;")) == "out-of-bounds out 2; out-of-bounds in 2");
+  CHECK(found(check("device float* p = out;\nfor (uint i = 0; i <= 128; ++i, ++p)\n"
+                    "  if (gid == 0) *p = 1;")) == "out-of-bounds out 3");
+  CHECK(found(check("atomic_fetch_add_explicit(counts + 16, 1u, memory_order_relaxed);")) ==
+        "out-of-bounds counts 1");
+  CHECK(found(check("out[gid] = ((const device float4*)in)[gid / 4].x;")) == "");
+  CHECK(found(check("out[gid] = ((const device float4*)in)[gid / 3].w;")) == "out-of-bounds in 1");
+}
+
+TEST_CASE("checker: an access out of bounds is not made") {
+  Ref<CpuPipeline> pipeline = CpuPipeline::load(
+      "k", compile_msl("kernel void k(device float* out [[buffer(0)]], "
+                       "uint gid [[thread_position_in_grid]]) { out[gid] = out[gid + 8] + 2; }",
+                       Lowering::checked, host_instruction_set()));
+  std::vector<float> memory(16, 5.0f);
+  void* pointer = memory.data();
+  KernelChecker checker(*pipeline, {{8 * sizeof(float), true}});
+  DispatchArguments arguments;
+  arguments.buffers = &pointer;
+  arguments.checker = &checker;
+  arguments.grid[0] = 16;
+  arguments.threadgroup[0] = 16;
+  begin_dispatch(arguments);
+  run_groups(*pipeline, arguments, 0, 1);
+  for (size_t i = 0; i < 16; ++i) CHECK(memory[i] == (i < 8 ? 2.0f : 5.0f));
+  CHECK(checker.findings().size() == 2);
+  CHECK(checker.findings()[0].count == 16);
+}
+
+TEST_CASE("checker: out of bounds of arrays") {
+  CHECK(found(check("threadgroup float s[64];\ns[tid] = 1;\nout[gid] = s[tid];")) == "");
+  CHECK(found(check("threadgroup float s[64], t[64];\nt[tid] = 2;\ns[tid + 1] = 1;\n"
+                    "out[gid] = t[tid];")) == "out-of-bounds s 3");
+  CHECK(found(check("float p[4] = {1, 2, 3, 4};\np[gid & 3] = 5;\nout[gid] = p[tid & 3];")) == "");
+  CHECK(found(check("float p[4] = {1, 2, 3, 4};\np[gid & 3] = 5;\nout[gid] = p[tid & 7];")) ==
+        "out-of-bounds p 3");
+}
+
+TEST_CASE("checker: races in threadgroup memory") {
+  const std::string start = "threadgroup float s[64];\ns[tid] = in[gid];\n";
+  const std::string barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);\n";
+  CHECK(found(check(start + barrier + "out[gid] = s[63 - tid];")) == "");
+  std::vector<KernelFinding> race = check(start + "out[gid] = s[63 - tid];");
+  // A thread that comes later has not written yet when the first ones read, or has read already.
+  REQUIRE(!race.empty());
+  for (const KernelFinding& one : race)
+    CHECK((one.kind == std::string("race") || one.kind == std::string("uninitialised-read")));
+  CHECK(std::any_of(race.begin(), race.end(), [](const KernelFinding& one) {
+    return one.kind == std::string("race") && one.object == "s" && one.has_other_thread &&
+           std::min(one.line, one.other_line) == 5 && std::max(one.line, one.other_line) == 6;
+  }));
+  // Reading, then writing again.
+  const std::string read = "float x = s[63 - tid];\n", write = "s[tid] = x;\n";
+  CHECK(found(check(start + barrier + read + barrier + write + barrier + "out[gid] = s[tid];")) ==
+        "");
+  CHECK(found(check(start + barrier + read + write + barrier + "out[gid] = s[tid];"))
+            .starts_with("race s "));
+  // Barriers of a simdgroup order its own threads only.
+  const std::string within = "simdgroup_barrier(mem_flags::mem_threadgroup);\n";
+  CHECK(found(check(start + within + "out[gid] = s[tid ^ 1];")) == "");
+  CHECK(found(check(start + "out[gid] = s[tid ^ 1];")) != "");
+  CHECK(found(check(start + within + "out[gid] = s[tid ^ 32];")) != "");
+  // In a loop: the next turn's write and this turn's read.
+  const std::string loop =
+      "for (uint i = 0; i < 3; ++i) {\ns[tid] = i;\n" + barrier + "out[gid] = s[63 - tid];\n";
+  const std::string shared = "threadgroup float s[64];\n";
+  CHECK(found(check(shared + loop + barrier + "}")) == "");
+  CHECK(found(check(shared + loop + "}")) == "race s 5/3; race s 3/5");
+}
+
+TEST_CASE("checker: races in device memory") {
+  CHECK(found(check("out[gid & 63] = 1;")) == "race out 1/1");
+  CHECK(check("out[gid & 63] = 1;")[0].writes_same_value);
+  CHECK(!check("out[gid & 63] = gid + 1;")[0].writes_same_value);
+  CHECK(found(check("out[gid ^ 64] = out[gid];")) == "race out 1/1; race out 1/1");
+  CHECK(found(check("if (tid == 0) out[group] = 1;")) == "");
+  // A barrier orders the threads of one group, not groups.
+  const std::string barrier = "threadgroup_barrier(mem_flags::mem_device);\n";
+  CHECK(found(check("out[gid] = 1;\n" + barrier + "out[gid ^ 1] += 1;")) == "");
+  CHECK(found(check("out[gid] = 1;\n" + barrier + "out[gid ^ 64] += 1;")) != "");
+  CHECK(found(check("atomic_fetch_add_explicit(counts + (gid & 3), 1u, memory_order_relaxed);")) ==
+        "");
+  CHECK(found(check("atomic_fetch_add_explicit(counts, 1u, memory_order_relaxed);\n"
+                    "if (gid == 100) ((device uint*)counts)[0] = 2;")) ==
+        "race counts 2/1; race counts 1/2");
+  // Neighbours in one word.
+  CHECK(found(check("((device uchar*)out)[gid] = 1;")) == "");
+  CHECK(found(check("((device uchar*)out)[gid / 2 * 2] = 1;")) == "race out 1/1");
+}
+
+TEST_CASE("checker: reads of what nobody wrote") {
+  CHECK(found(check("threadgroup float s[64];\nif (tid != 5) s[tid] = 1;\n"
+                    "threadgroup_barrier(mem_flags::mem_threadgroup);\nout[gid] = s[tid];")) ==
+        "uninitialised-read s 4");
+  // Each group has memory of its own.
+  CHECK(found(check("threadgroup float s[64];\nif (group == 0) s[tid] = 1;\n"
+                    "threadgroup_barrier(mem_flags::mem_threadgroup);\nout[gid] = s[tid];")) ==
+        "uninitialised-read s 4");
+  CHECK(found(check("out[gid] += 1;", two_groups, false)) == "uninitialised-read out 1");
+  CHECK(found(check("out[gid] = 2;\nout[gid] += 1;", two_groups, false)) == "");
+  // Nothing is read on a path that is not taken.
+  CHECK(found(check("threadgroup float s[64];\nif (in[gid] > 2) s[3] = 1;\nfloat x = 1;\n"
+                    "if (in[gid] > 1) x = s[3];\nout[gid] = x;")) == "");
+}
+
+TEST_CASE("checker: barriers that not all threads come to") {
+  const std::string barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);\n";
+  CHECK(found(check("if (group == 0) {\n" + barrier + "}\nout[gid] = 1;")) == "");
+  CHECK(found(check("if (tid < 32) {\n" + barrier + "} else {\n" + barrier + "}")) ==
+        "divergent-barrier  2/4");
+  CHECK(found(check("for (uint i = 0; i < 3; ++i) {\nif (tid == i + 7) continue;\n" + barrier +
+                    "}")) != "");
+  CHECK(found(check("if (tid > 40) return;\n" + barrier + "out[gid] = 1;"))
+            .starts_with("barrier-after-return  2/"));
+}
+
+TEST_CASE("checker: misaligned") {
+  CHECK(found(check(
+            "out[gid] = *(const device float*)((const device char*)in + 2 * (gid & 2));")) == "");
+  CHECK(found(check("out[gid] = *(const device float*)((const device char*)in + (gid & 2));")) ==
+        "misaligned in 1");
+}
+
+TEST_CASE("checker: places are those of the user's parts") {
+  msl::KernelSource source;
+  source.kernel = source.entry = "k";
+  const std::string head = "#include <metal_stdlib>\nusing namespace metal;\n";
+  const std::string header = "\nvoid put(device float* p, uint i) {\n  p[i] = 1;\n}\n";
+  const std::string signature =
+      "kernel void k(device float* out [[buffer(0)]], uint gid [[thread_position_in_grid]]) {";
+  const std::string body = "\n  put(out, gid);\n  out[gid + 200] = 2;\n";
+  source.text = head + header + signature + body + "}\n";
+  source.parts = {{"header", head.size() + 1, head.size() + header.size()},
+                  {"body", source.text.find(body) + 1, source.text.find(body) + body.size()}};
+  CompileOptions options;
+  options.lowering = Lowering::checked;
+  options.instruction_set = host_instruction_set();
+  Ref<CpuPipeline> pipeline = CpuPipeline::load("k", service().compile(source, options));
+  std::vector<Memory> memory = {{std::vector<uint32_t>(2), true}};
+  std::vector<KernelFinding> findings = run_checked(*pipeline, memory, {{3, 1, 1}, {3, 1, 1}});
+  REQUIRE(findings.size() == 2);
+  CHECK(findings[0].part == "body");
+  CHECK(findings[0].line == 2);
+  CHECK(findings[0].thread[0] == 0);
+  CHECK(findings[1].part == "header");
+  CHECK(findings[1].line == 2);
+  CHECK(findings[1].thread[0] == 2);
+}
+
+// Programs whose results are compared must be defined.
+TEST_CASE("checker: random kernels do nothing wrong") {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    RandomKernel kernel = random_kernel(seed);
+    msl::KernelSource source;
+    source.kernel = "random_kernel";
+    source.text = kernel.source;
+    CompileOptions options;
+    options.lowering = Lowering::checked;
+    options.instruction_set = host_instruction_set();
+    Ref<CpuPipeline> pipeline = CpuPipeline::load("k", service().compile(source, options));
+    size_t threads = size_t{kernel.grid[0]} * kernel.grid[1] * kernel.grid[2];
+    std::vector<Memory> memory = {{std::vector<uint32_t>(random_kernel_inputs)},
+                                  {std::vector<uint32_t>(threads * random_kernel_results)},
+                                  {std::vector<uint32_t>(threads * random_kernel_floats)},
+                                  {std::vector<uint32_t>(random_kernel_counters)},
+                                  {std::vector<uint32_t>(random_kernel_parameters)}};
+    for (const KernelFinding& one :
+         run_checked(*pipeline, memory, {kernel.grid, kernel.threadgroup})) {
+      // Ours is defined: those that are left go on.
+      CHECK_MESSAGE(one.kind == std::string("barrier-after-return"), one.kind, " ", one.object);
+    }
+  }
+}
