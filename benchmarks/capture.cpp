@@ -9,6 +9,7 @@
 
 #include "benchmarks/bench.h"
 #include "benchmarks/decode.h"
+#include "exec/ring.h"
 
 namespace holdfast::bench {
 namespace {
@@ -60,6 +61,31 @@ void compare(Report& report, const Options& options, const DecodeModel& model, c
               .note = note});
 }
 
+// The ring of the last lists, which is always on, against none.
+void compare_ring(Report& report, const Options& options, const DecodeModel& model) {
+  DecodeState state = make_decode_state(model);
+  array x = slice(model.embedding, {0, 0}, {1, model.sizes.width});
+  constexpr int steps = 4;
+  auto run = [&](bool on) {
+    exec::Ring::is_on.store(on);
+    for (int i = 0; i < steps; ++i) {
+      x = decode_step(model, state, std::move(x), [](array&) {});
+      eval(x);
+    }
+  };
+  Pairs pairs =
+      interleave(options.quick ? 4.0 : 20.0, [&] { run(true); }, [&] { run(false); }, 0.004);
+  exec::Ring::is_on.store(true);
+  report.add({.name = "decode step, ring of the last lists",
+              .value = median(pairs.a) / steps * 1e6,
+              .unit = "µs/step",
+              .reference = "no ring",
+              .reference_value = median(pairs.b) / steps * 1e6,
+              .ratio = pairs.ratio(),
+              .bar = ratio_at_most(1.01),
+              .note = describe(pairs)});
+}
+
 }  // namespace
 
 void run_capture(Report& report, const Options& options) {
@@ -76,6 +102,7 @@ void run_capture(Report& report, const Options& options) {
       {.contents = false, .digests = true, .skip_lists = 0, .count_lists = -1, .max_file_bytes = 0},
       ratio_at_most(2.5));
   compare(report, options, model, "decode step, with digests and contents", {}, {});
+  compare_ring(report, options, model);
 }
 
 }  // namespace holdfast::bench

@@ -63,6 +63,10 @@ constexpr Switch switches[] = {
     {"HOLDFAST_CAPTURE_CONTENTS", "1",
      "`0`: record no contents of memory: smaller, and only to be looked at"},
     {"HOLDFAST_CAPTURE_DIGESTS", "1", "`0`: record no digests of what ops write"},
+    {"HOLDFAST_RING", "16",
+     "command lists that each stream remembers, and writes to a file when a command fails; `0`: "
+     "none"},
+    {"HOLDFAST_RING_DIR", "TMPDIR", "folder of that file"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
 };
@@ -158,6 +162,8 @@ Settings parse(Lookup lookup) {
     }
   }
   s.capture_contents = boolean(lookup, "HOLDFAST_CAPTURE_CONTENTS", true);
+  s.ring = static_cast<int>(integer(lookup, "HOLDFAST_RING", s.ring, 0, 1 << 16));
+  s.ring_folder = text("HOLDFAST_RING_DIR");
   s.capture_digests = boolean(lookup, "HOLDFAST_CAPTURE_DIGESTS", true);
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);

@@ -45,6 +45,8 @@ struct Settings {
   int64_t capture_skip = 0, capture_count = -1;
   bool capture_contents = true;
   bool capture_digests = true;
+  int ring = 16;            // command lists that each queue remembers
+  std::string ring_folder;  // empty: the system's for temporary files
 };
 
 // Reads the environment at the first call. Throws std::invalid_argument that names the variable,

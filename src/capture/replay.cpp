@@ -277,8 +277,13 @@ class Player {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  // Names must outlive the list.
-  const char* op_name(const std::string& name) { return names_.insert(name).first->c_str(); }
+  // Names of ops are literals elsewhere: they must live as long.
+  static const char* op_name(const std::string& name) {
+    static sync::Mutex mutex;
+    static auto* names = new std::set<std::string>;
+    std::lock_guard guard(mutex);
+    return names->insert(name).first->c_str();
+  }
 
   void add(const List& list, const Op& op, exec::Queue& queue, const Command& command,
            const exec::Pipeline* kernel) {
@@ -476,7 +481,6 @@ class Player {
   std::unordered_map<int64_t, std::string> blobs_;
   size_t blob_bytes_ = 0;
   std::map<uint64_t, Ref<exec::Pipeline>> pipelines_;
-  std::set<std::string> names_;
   int64_t pass_ = 0;
   bool has_differed_ = false;
   double seconds_ = 0;

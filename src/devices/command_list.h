@@ -134,7 +134,7 @@ struct CommandList {
   using AfterCompletion = void (*)();
   AfterCompletion (*finish)(CommandList&) = nullptr;
   // Called when a command failed that nobody may wait for. Never throws.
-  void (*failed)(CommandList&, const Ref<Failure>&) = nullptr;
+  void (*failed)(CommandList&, const Command&, const Ref<Failure>&) = nullptr;
   void* owner = nullptr;         // the exec::Queue, for the two functions
   std::shared_ptr<void> layers;  // the chain of layers this list was committed under, or null
 

@@ -21,6 +21,7 @@ class Failure : public RefCounted {
     if (kind_ == Kind::cancelled) throw Cancelled(message_);
     throw ExecutionError(message_);
   }
+  bool is_cancellation() const { return kind_ == Kind::cancelled; }
   const std::string& message() const { return message_; }
 
   // A failure to report failures with when memory is gone: made at start, never released.

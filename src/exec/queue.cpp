@@ -119,8 +119,10 @@ CommandList& Queue::open() {
   open_->queue = device_queue_.get();
   open_->serial = next_serial_++;
   open_->finish = &Queue::finish;
-  open_->failed = [](CommandList& list, const Ref<Failure>& failure) {
-    static_cast<Queue*>(list.owner)->remember(failure);
+  open_->failed = [](CommandList& list, const Command& command, const Ref<Failure>& failure) {
+    Queue& queue = *static_cast<Queue*>(list.owner);
+    if (!failure->is_cancellation()) queue.ring_.write_out(list, command, *failure);
+    queue.remember(failure);
   };
   open_->owner = this;
   first_pending_binding_ = 0;
@@ -131,6 +133,7 @@ void Queue::submit_open(bool wake) {
   CommandList* list = std::exchange(open_, nullptr);
   hazards_.clear();
   layers::on_commit(*list);
+  ring_.add(*list);
   device_.submit(*list, wake);
 }
 

@@ -20,6 +20,7 @@
 #include "exec/allocator.h"
 #include "exec/hazards.h"
 #include "exec/layers/layer.h"
+#include "exec/ring.h"
 
 namespace holdfast::exec {
 
@@ -132,6 +133,8 @@ class Queue {
   bool retain_;
 
   sync::Atomic<bool> has_small_lists_{false};
+
+  Ring ring_;
 
   // Lists that can be used again, and failures: their own lock, since completion takes it.
   sync::SpinLock spare_lock_;

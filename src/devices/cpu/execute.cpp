@@ -112,7 +112,7 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
     Ref<Failure> failure =
         Failure::make(Failure::Kind::execution, command.op, command.label.get(),
                       "the pipeline was released before the command that dispatches it ran");
-    list.failed(list, failure);
+    list.failed(list, command, failure);
     return failure;
   }
   for (uint32_t i = 0; i < command.binding_count; ++i) {
@@ -122,7 +122,7 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
                        ") was released before the command that refers to it ran";
     Ref<Failure> failure =
         Failure::make(Failure::Kind::execution, command.op, command.label.get(), what.c_str());
-    list.failed(list, failure);
+    list.failed(list, command, failure);
     return failure;
   }
 #endif
@@ -133,7 +133,7 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
   if (list.queue->cancelled.load(std::memory_order_relaxed) >= list.serial) {
     Ref<Failure> failure = Failure::make(Failure::Kind::cancelled, command.op, command.label.get(),
                                          "cancelled before it ran");
-    list.failed(list, failure);
+    list.failed(list, command, failure);
     return failure;
   }
   return nullptr;
@@ -175,7 +175,7 @@ void execute(CommandList& list, TaskRunner& runner) noexcept {
                               "threw something that is not a std::exception");
     }
     fail_outputs(list, command, failure);
-    list.failed(list, failure);
+    list.failed(list, command, failure);
     after(index, true);
   }
 }

@@ -1,0 +1,50 @@
+// Ring: the last command lists of a queue, as plain records, always on (HOLDFAST_RING). It retains
+// nothing: names of ops are literals, and everything else is a copy. When a command fails, the ring
+// of its queue is written to a file, which a line on stderr names.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/sync.h"
+#include "devices/command_list.h"
+#include "devices/failure.h"
+
+namespace holdfast::exec {
+
+class Ring {
+ public:
+  // A list is about to be submitted. Called with the queue locked. Allocates for the first one.
+  void add(const CommandList& list) noexcept;
+  // A command of the list failed: writes the ring. Any thread. A process writes its first failures
+  // only: later ones are mostly their echo.
+  void write_out(const CommandList& list, const Command& command, const Failure& failure) noexcept;
+
+  // Of this process; for one arm of a benchmark.
+  static inline std::atomic<bool> is_on{true};
+
+ private:
+  struct CommandRecord {
+    const char* op;  // a literal
+    int64_t work;
+    uint64_t last_binding;  // a buffer: mostly what it writes
+    uint32_t bindings;
+    Command::Kind kind;
+    char kernel[19];  // of a dispatch: as much of its name as fits
+  };
+  struct ListRecord {
+    uint64_t serial = 0;  // 0: none
+    sync::Clock::time_point committed;
+    uint64_t first = 0;  // of its commands, among all of the queue's
+    uint32_t count = 0;
+  };
+
+  sync::SpinLock lock_;
+  // Guarded by lock_; their sizes never change once they are there.
+  std::vector<ListRecord> lists_;
+  std::vector<CommandRecord> commands_;
+  uint64_t next_list_ = 0, next_command_ = 0;
+};
+
+}  // namespace holdfast::exec
