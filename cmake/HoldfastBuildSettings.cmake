@@ -60,7 +60,7 @@ function(holdfast_build_settings target)
     target_link_options(${target} PRIVATE -fsanitize=${HOLDFAST_SANITIZE})
   endif()
 
-  foreach(switch HOLDFAST_CHECKS HOLDFAST_CONTROLLED HOLDFAST_CORE_ONLY HOLDFAST_HAVE_LIBMVEC)
+  foreach(switch HOLDFAST_CHECKS HOLDFAST_CONTROLLED HOLDFAST_MUTANTS HOLDFAST_CORE_ONLY HOLDFAST_HAVE_LIBMVEC)
     if(${switch})
       target_compile_definitions(${target} PRIVATE ${switch}=1)
     endif()

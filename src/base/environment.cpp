@@ -69,6 +69,9 @@ constexpr Switch switches[] = {
     {"HOLDFAST_RING_DIR", "TMPDIR", "folder of that file"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
+    {"HOLDFAST_MUTANT", "",
+     "preset `controlled` only: a bug of the runtime to switch on, by its name in "
+     "`src/base/mutants.def`"},
 };
 
 [[noreturn]] void reject(const char* name, const char* text, const char* expected) {

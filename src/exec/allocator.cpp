@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/fault.h"
 #include "base/machine.h"
+#include "base/mutants.h"
 #include "base/process.h"
 #include "devices/device.h"
 #include "exec/layers/chaos/chaos.h"
@@ -103,9 +104,10 @@ void Allocator::free_storage(Storage* storage) noexcept {
 
 Storage* Allocator::from_cache(size_t bytes) {
   if (active_.load() + bytes > memory_limit_.load()) return nullptr;
-  Storage* storage = cache_.take(bytes, [](Storage*) { return true; });
+  Storage* storage = cache_.take(bytes);
   if (!storage) return nullptr;
-  cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  if (!mutated(Mutant::count_cached))
+    cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
   add_active(storage->capacity);
   return storage;
 }
@@ -152,6 +154,7 @@ void Allocator::replace_smaller(size_t capacity) noexcept {
 // Shrinks the cache so that `bytes` more fit the limit. With mutex_ held.
 bool Allocator::make_room(size_t bytes) {
   size_t limit = memory_limit_.load(std::memory_order_relaxed);
+  if (mutated(Mutant::memory_limit)) return true;
   auto fits = [&] { return total_ + bytes <= limit; };
   if (fits()) return true;
   harvest();
@@ -169,11 +172,12 @@ void Allocator::harvest() noexcept {
     Storage* idle = nullptr;
     {
       std::lock_guard guard(bin->lock);
-      bin->classes.drain([](Storage* storage) { return storage->is_idle(); },
-                         [&](Storage* storage) {
-                           storage->next = idle;
-                           idle = storage;
-                         });
+      bin->classes.drain(
+          [](Storage* storage) { return storage->is_idle() || mutated(Mutant::recycle_for_host); },
+          [&](Storage* storage) {
+            storage->next = idle;
+            idle = storage;
+          });
     }
     while (idle) {
       Storage* storage = idle;
@@ -188,7 +192,7 @@ void Allocator::harvest() noexcept {
 // With mutex_ held.
 void Allocator::to_system(Storage* storage) noexcept {
   residency_.erase(*storage);
-  total_ -= storage->capacity;
+  if (!mutated(Mutant::count_total)) total_ -= storage->capacity;
   if (storage->mapped) {
     munmap(storage->address, storage->capacity);
   } else {
@@ -201,9 +205,10 @@ void Allocator::to_system(Storage* storage) noexcept {
 void Allocator::to_cache_or_system(Storage* storage) noexcept {
 #if HOLDFAST_CHECKS
   // Whoever reads memory that is gone gets nonsense that is easy to recognise.
-  std::memset(storage->address, 0xcb, std::min(storage->capacity, size_t{64} << 10));
+  if (!mutated(Mutant::poison))
+    std::memset(storage->address, 0xcb, std::min(storage->capacity, size_t{64} << 10));
 #endif
-  if (cached_.load() + storage->capacity <= cache_limit_.load()) {
+  if (cached_.load() + storage->capacity <= cache_limit_.load() || mutated(Mutant::cache_limit)) {
     cached_.fetch_add(storage->capacity);
     cache_.push(storage);
     return;
@@ -212,7 +217,8 @@ void Allocator::to_cache_or_system(Storage* storage) noexcept {
 }
 
 void Allocator::to_bin(Storage* storage, DeviceQueue* user) noexcept {
-  active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  if (!mutated(Mutant::count_active))
+    active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
   cached_.fetch_add(storage->capacity, std::memory_order_relaxed);
   Bin* bin = bin_of(user);
   std::lock_guard guard(bin->lock);
@@ -314,7 +320,8 @@ Buffer* Allocator::start(Buffer* buffer, Storage* storage, size_t bytes, const c
   buffer->op_.store(op, std::memory_order_relaxed);
   buffer->stream_.store(stream, std::memory_order_relaxed);
   buffer->label_ = label;
-  buffer->identity_.store(next_identity_.fetch_add(1, std::memory_order_relaxed),
+  uint64_t step = mutated(Mutant::buffer_identity) ? 0 : 1;
+  buffer->identity_.store(next_identity_.fetch_add(step, std::memory_order_relaxed),
                           std::memory_order_relaxed);
   buffer->counts_.store(Buffer::one_owner, std::memory_order_relaxed);
   live_buffers_.fetch_add(1, std::memory_order_relaxed);
@@ -361,7 +368,7 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
                                       Bin& bin, DeviceQueue* queue) {
   return allocate(bytes, op, label, stream_of(queue), [&] {
     // What the queue itself used before, without the allocator's lock.
-    if (Storage* storage = from_bin(bytes, bin, queue)) return storage;
+    if (Storage* storage = from_bin(bytes, bin)) return storage;
     std::lock_guard guard(mutex_);
     locked_searches_.fetch_add(1, std::memory_order_relaxed);
     if (Storage* storage = from_cache(bytes)) return storage;
@@ -373,12 +380,12 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
   });
 }
 
-Storage* Allocator::from_bin(size_t bytes, Bin& bin, DeviceQueue* queue) {
+Storage* Allocator::from_bin(size_t bytes, Bin& bin) {
   if (!environment::settings().recycle) return nullptr;
   Storage* storage;
   {
     std::lock_guard guard(bin.lock);
-    storage = bin.classes.take(bytes, [&](Storage* s) { return s->is_idle(queue); });
+    storage = bin.classes.take(bytes);
   }
   if (!storage) return nullptr;
   add_active(storage->capacity);

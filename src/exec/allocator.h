@@ -29,15 +29,16 @@ class SizeClasses {
   void push(Storage* storage);
   // The largest storage that is smaller than `bytes`; null when there is none.
   Storage* take_smaller(size_t bytes);
-  // A storage of at least `bytes` and at most about 1.5 times that, for which `accept` holds.
-  template <class Accept>
-  Storage* take(size_t bytes, Accept accept);
+  // A storage of at least `bytes` and at most about 1.5 times that; null when there is none.
+  Storage* take(size_t bytes);
   // Moves every storage for which `accept` holds to `target`.
   template <class Accept, class Target>
   void drain(Accept accept, Target target);
   bool empty() const { return size_ == 0; }
 
  private:
+  Storage* take_first(int size_class);
+
   Storage* heads_[count] = {};
   uint64_t used_[count / 64] = {};  // bit: the class has an entry
   size_t size_ = 0;
@@ -106,7 +107,7 @@ class Allocator {
   template <class FindStorage>
   Buffer* allocate(size_t bytes, const char* op, const label::Label& label, int stream,
                    FindStorage find);
-  Storage* from_bin(size_t bytes, Bin& bin, DeviceQueue* queue);
+  Storage* from_bin(size_t bytes, Bin& bin);
   void free_buffer(Buffer* buffer) noexcept;
   Storage* from_system(size_t bytes, const char* op);
   void replace_smaller(size_t capacity) noexcept;
@@ -148,26 +149,6 @@ class Allocator {
 };
 
 // --- templates ---
-
-template <class Accept>
-Storage* SizeClasses::take(size_t bytes, Accept accept) {
-  if (size_ == 0) return nullptr;
-  int first = of(bytes);
-  for (int c = first; c <= first + 8 && c < count; ++c) {
-    if (!(used_[c / 64] >> (c % 64) & 1)) continue;
-    int looked_at = 0;
-    for (Storage** link = &heads_[c]; *link && looked_at < 16; link = &(*link)->next, ++looked_at) {
-      Storage* storage = *link;
-      if (!accept(storage)) continue;
-      *link = storage->next;
-      if (!heads_[c]) used_[c / 64] &= ~(uint64_t{1} << (c % 64));
-      --size_;
-      storage->next = nullptr;
-      return storage;
-    }
-  }
-  return nullptr;
-}
 
 template <class Accept, class Target>
 void SizeClasses::drain(Accept accept, Target target) {

@@ -2,6 +2,7 @@
 #include <new>
 
 #include "base/environment.h"
+#include "base/mutants.h"
 #include "devices/device.h"
 #include "devices/memory.h"
 #include "exec/allocator.h"
@@ -13,8 +14,8 @@ namespace holdfast::exec {
 void Storage::stamp(DeviceQueue* queue, uint64_t serial) {
   std::lock_guard guard(lock);
   for (Stamp& use : uses) {
-    if (use.queue == queue) {
-      use.serial = serial;
+    if (use.queue == queue || mutated(Mutant::stamp_other_queues)) {
+      use = {queue, serial};
       return;
     }
   }
@@ -41,7 +42,7 @@ DeviceQueue* Storage::only_user() {
   DeviceQueue* user = nullptr;
   for (const Stamp& use : uses) {
     if (is_executed(use)) continue;
-    if (user) return nullptr;
+    if (user && !mutated(Mutant::recycle_shared)) return nullptr;
     user = use.queue;
   }
   return user;
@@ -53,7 +54,9 @@ void Buffer::release_owner() noexcept {
   uint64_t before = counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
   bool was_last_owner = (before >> 32) == 1;
   bool lists_remain = static_cast<uint32_t>(before) != 0;
-  if (was_last_owner && lists_remain && !storage()->adopted && !finalizers_.load() &&
+  bool is_adopted = storage()->adopted && !mutated(Mutant::adopted_recycled);
+  if (mutated(Mutant::release_twice) && was_last_owner && lists_remain) release_from_list();
+  if (was_last_owner && lists_remain && !is_adopted && !finalizers_.load() &&
       environment::settings().recycle) {
     // Only lists use it. If they are of one queue, that queue may reuse the bytes from now on.
     if (DeviceQueue* user = storage()->only_user()) {
@@ -104,6 +107,8 @@ DeferredDeleters::DeferredDeleters() : outer_(is_deferring) { is_deferring = tru
 
 DeferredDeleters::~DeferredDeleters() { is_deferring = outer_; }
 
+void DeferredDeleters::run_at_once() { is_deferring = false; }
+
 DeferredDeleters::Run DeferredDeleters::to_run() const {
   return deferred_buffers ? &Buffer::retire_deferred : nullptr;
 }
@@ -138,7 +143,8 @@ void Buffer::retire() noexcept {
   }
   layers::on_retire(*this);
   identity_.store(0, std::memory_order_relaxed);
-  Ref<Failure> failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
+  Ref<Failure> failure;
+  if (!mutated(Mutant::failure_outlives)) failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
   label_.reset();
   Allocator& allocator = Allocator::get();
   Storage* storage = this->storage();

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/mutants.h"
+
 namespace holdfast::exec {
 namespace {
 
@@ -10,10 +12,12 @@ size_t hash(const Storage* storage) {
 }
 
 bool overlap(const HazardTable::Access& access, const Binding& binding) {
+  if (mutated(Mutant::edge_of_interval)) return access.begin == binding.begin;
   return access.begin < binding.end && binding.begin < access.end;
 }
 
 bool covers(const Binding& binding, const HazardTable::Access& access) {
+  if (mutated(Mutant::edge_of_partial_write) && overlap(access, binding)) return true;
   return binding.begin <= access.begin && access.end <= binding.end;
 }
 
@@ -61,7 +65,7 @@ void HazardTable::grow() {
   std::swap(old, slots_);
   size_t mask = slots_.size() - 1;
   for (Entry& entry : old) {
-    if (entry.generation != generation_) continue;
+    if (entry.generation != generation_ || mutated(Mutant::edge_after_growth)) continue;
     size_t i = hash(entry.storage) & mask;
     while (slots_[i].generation == generation_) i = (i + 1) & mask;
     slots_[i] = std::move(entry);
@@ -72,7 +76,9 @@ void HazardTable::access(Entry& entry, const Binding& binding, uint32_t index,
                          std::vector<Edge>& edges, uint32_t first_edge) {
   for (const Access& write : entry.writes) {
     if (write.command == index || !overlap(write, binding)) continue;
-    bool same_life = write.identity == binding.identity;
+    if (mutated(binding.writes ? Mutant::edge_write_after_write : Mutant::edge_read_after_write))
+      continue;
+    bool same_life = write.identity == binding.identity || mutated(Mutant::edge_kind);
     add_edge(edges, first_edge, write.command,
              !binding.writes && same_life ? Edge::Kind::data : Edge::Kind::reuse);
   }
@@ -86,7 +92,8 @@ void HazardTable::access(Entry& entry, const Binding& binding, uint32_t index,
     size_t kept = 0;
     for (size_t i = 0; i < accesses.size(); ++i) {
       Access& earlier = accesses[i];
-      if (is_read && earlier.command != index && overlap(earlier, binding)) {
+      if (is_read && earlier.command != index && overlap(earlier, binding) &&
+          !mutated(Mutant::edge_write_after_read)) {
         add_edge(edges, first_edge, earlier.command, Edge::Kind::reuse);
       }
       if (!covers(binding, earlier)) accesses[kept++] = earlier;

@@ -24,9 +24,9 @@ class HazardTable {
   struct Entry {
     Storage* storage = nullptr;
     uint32_t generation = 0;
-    // The buffer of this storage that the list retained last: binding it again need not retain.
+    // The buffer of this storage that the list retained last, which therefore lives: binding it
+    // again need not retain.
     const Buffer* retained = nullptr;
-    uint64_t retained_identity = 0;
     SmallVector<Access, 2> writes;  // the last ones, disjoint unless they overlap in part
     SmallVector<Access, 4> reads;   // since those writes
   };

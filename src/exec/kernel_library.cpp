@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fault.h"
+#include "base/mutants.h"
 #include "exec/layers/layer.h"
 
 namespace holdfast::exec {
@@ -66,7 +67,17 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
           unlink(*entry);
           link_first(*entry);
         }
+        if (mutated(Mutant::library_reference)) {
+          Pipeline* unowned = entry->pipeline.get();
+          lock.unlock();
+          sync::yield_point();
+          return Ref<Pipeline>(unowned);
+        }
         return entry->pipeline;
+      }
+      if (mutated(Mutant::library_single_flight)) {
+        lock.unlock();
+        return compile_alone(*request);
       }
       ++stats_.waits;
       flight = entry->flight;
@@ -107,7 +118,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
       evict(dropped);
     } else {
       ++stats_.failures;
-      take_out(*entry, dropped);
+      if (!mutated(Mutant::library_keeps_failure)) take_out(*entry, dropped);
     }
   }
   if (error) std::rethrow_exception(error);
@@ -210,8 +221,8 @@ void KernelLibrary::take_out(Entry& entry, Dropped& out) {
 }
 
 void KernelLibrary::evict(Dropped& evicted) {
-  while (count_ > parts_.capacity) {
-    Entry* entry = oldest_;
+  while (count_ > parts_.capacity && !mutated(Mutant::library_capacity)) {
+    Entry* entry = mutated(Mutant::library_oldest) ? newest_ : oldest_;
     unlink(*entry);
     --count_;
     ++stats_.evictions;

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/mutants.h"
 #include "exec/byte_stream.h"
 
 namespace holdfast::exec {
@@ -71,21 +72,25 @@ KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions optio
                              std::optional<Hash128> forced_hash)
     : source_(std::move(source)), options_(std::move(options)) {
   ByteWriter key;
-  key.value(jit::abi_version);
-  key.text(compiler_version);
-  key.value(options_.instruction_set);
-  key.value(options_.lowering);
-  key.value(source_.math);
-  key.text(source_.entry);
-  key.text(source_.text);
+  if (!mutated(Mutant::key_abi)) key.value(jit::abi_version);
+  if (!mutated(Mutant::key_compiler)) key.text(compiler_version);
+  if (!mutated(Mutant::key_instruction_set)) key.value(options_.instruction_set);
+  if (!mutated(Mutant::key_lowering)) key.value(options_.lowering);
+  if (!mutated(Mutant::key_math)) key.value(source_.math);
+  if (mutated(Mutant::key_boundaries)) {
+    for (char c : source_.entry + source_.text) key.value(c);
+  } else {
+    if (!mutated(Mutant::key_entry)) key.text(source_.entry);
+    if (!mutated(Mutant::key_text)) key.text(source_.text);
+  }
   key.value(static_cast<uint64_t>(source_.constants.size()));
   for (const msl::FunctionConstant& constant : source_.constants) {
-    key.value(constant.index);
-    key.text(constant.name);
-    key.text(constant.type);
-    key.value(constant.bits);
+    if (!mutated(Mutant::key_constant_index)) key.value(constant.index);
+    if (!mutated(Mutant::key_constant_name)) key.text(constant.name);
+    if (!mutated(Mutant::key_constant_type)) key.text(constant.type);
+    if (!mutated(Mutant::key_constant_value)) key.value(constant.bits);
   }
-  if (!source_.directory.empty())
+  if (!source_.directory.empty() && !mutated(Mutant::key_includes))
     is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text, source_.directory);
   key_ = key.take();
   hash_ = forced_hash ? *forced_hash : hash_bytes(key_);

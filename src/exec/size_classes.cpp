@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/mutants.h"
 #include "exec/allocator.h"
 
 namespace holdfast::exec {
@@ -30,19 +31,32 @@ void SizeClasses::push(Storage* storage) {
   ++size_;
 }
 
+Storage* SizeClasses::take_first(int c) {
+  Storage* storage = heads_[c];
+  if (!storage) return nullptr;
+  heads_[c] = storage->next;
+  if (!heads_[c]) used_[c / 64] &= ~(uint64_t{1} << (c % 64));
+  --size_;
+  storage->next = nullptr;
+  return storage;
+}
+
+Storage* SizeClasses::take(size_t bytes) {
+  if (size_ == 0) return nullptr;
+  int first = of(bytes) - (mutated(Mutant::size_class) && bytes > 64);
+  for (int c = first; c <= first + 8 && c < count; ++c) {
+    if (Storage* storage = take_first(c)) return storage;
+  }
+  return nullptr;
+}
+
 Storage* SizeClasses::take_smaller(size_t bytes) {
   for (int c = of(bytes) - 1; size_ > 0 && c >= 0; --c) {
     if (!used_[c / 64]) {
       c = c / 64 * 64;  // none in this word
       continue;
     }
-    Storage* storage = heads_[c];
-    if (!storage) continue;
-    heads_[c] = storage->next;
-    if (!heads_[c]) used_[c / 64] &= ~(uint64_t{1} << (c % 64));
-    --size_;
-    storage->next = nullptr;
-    return storage;
+    if (Storage* storage = take_first(c)) return storage;
   }
   return nullptr;
 }

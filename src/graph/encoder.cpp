@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/mutants.h"
 #include "devices/pipeline.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
@@ -19,6 +20,7 @@ std::pair<int64_t, int64_t> byte_interval(const array& a) {
     return {begin, begin + static_cast<int64_t>(a.data_size()) * item};
   }
   int64_t end = begin + item;
+  if (mutated(Mutant::byte_interval_of_views)) return {begin, end};
   for (size_t i = 0; i < a.ndim(); ++i) {
     int64_t reach = (a.shape()[i] - 1) * a.strides()[i] * item;
     if (reach < 0) begin += reach;

@@ -8,6 +8,7 @@
 
 #include <holdfast/transforms_impl.h>
 #include "base/environment.h"
+#include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "exec/runtime.h"
 #include "graph/claim.h"
@@ -134,7 +135,7 @@ class Evaluator {
       if (input.status() != array::evaluated) continue;
       const Event& event = input.event();
       if (!event.valid() || event.queue() == &queue || event.is_signaled()) continue;
-      event.queue()->flush(event.serial());
+      if (!mutated(Mutant::wait_without_flush)) event.queue()->flush(event.serial());
       waits_.push_back(event);
     }
   }
@@ -150,7 +151,7 @@ class Evaluator {
       queue.settle_small_lists(will_wait_);
       return;
     } catch (const OutOfMemory&) {
-      if (last_chance_) {
+      if (last_chance_ || mutated(Mutant::retry_without_memory)) {
         group_.give_up();
         throw;
       }
@@ -171,7 +172,7 @@ class Evaluator {
       return;
     } catch (const OutOfMemory&) {
       undo(node);
-      if (last_chance_) throw;
+      if (last_chance_ || mutated(Mutant::retry_without_memory)) throw;
       failed.push_back(std::move(node));
     } catch (...) {
       // The name lives with the primitive, which others may drop once the claim is given up.
@@ -251,7 +252,7 @@ class Evaluator {
     Node& n = *node.node();
     Ref<detail::SiblingGroup> siblings = n.siblings;
     for (array& output : outputs_) {
-      output.node()->data.reset();
+      if (!mutated(Mutant::undo_data)) output.node()->data.reset();
       if (output.node() != &n) detail::give_up_claim(*output.node(), Node::unscheduled);
     }
     outputs_.clear();

@@ -1,6 +1,7 @@
 #include "graph/group.h"
 
 #include <holdfast/transforms_impl.h>
+#include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "graph/claim.h"
 #include "graph/encoder_scope.h"
@@ -99,7 +100,9 @@ void Group::choose_outputs(bool keep_graph) {
   for (size_t k = 0; k < nodes_.size(); ++k) {
     Node& n = *nodes_[k].node();
     sync::yield_point();
-    bool needed = n.reference_count() > node_uses_[k] + 1 || keep_graph || (n.tracer && tracing);
+    bool is_held =
+        n.reference_count() > node_uses_[k] + 1 && !(mutated(Mutant::elide_held) && node_uses_[k]);
+    bool needed = is_held || keep_graph || (n.tracer && tracing);
     steps_[k].output = needed ? &nodes_[k] : nullptr;
   }
   // Whoever evaluates wants the last one, even if a race made it look unused.

@@ -196,6 +196,42 @@ TEST_CASE("one failing task of a command that several threads run fails the comm
   CHECK(error_of(x) == "[Parallel] task 40");
 }
 
+TEST_CASE("a failing task fails the command, whichever thread runs it") {
+  Stream s = default_stream(Device::cpu);
+  controlled::for_each_schedule(40, [&](const controlled::Schedule&) {
+    array x = make_op("Parallel", s, {}, {1}, [](Encoder& encoder, const auto&, auto& out) {
+      encoder.allocate(out[0]);
+      encoder.output(out[0]);
+      encoder.native("parallel", 64, int64_t{1} << 30, [](int64_t begin, int64_t end) {
+        sync::yield_point();
+        if (begin <= 40 && 40 < end) throw std::runtime_error("task 40");
+      });
+    });
+    CHECK(error_of(x) == "[Parallel] task 40");
+  });
+}
+
+TEST_CASE("an op that throws leaves its output without data, and can be tried again") {
+  Stream s = default_stream(Device::cpu);
+  array x = counting(count);
+  eval(x);
+  int failures = 2;
+  array y = make_op("Late", s, {x}, {count}, [&](Encoder& encoder, const auto& in, auto& out) {
+    encoder.allocate(out[0]);
+    if (failures-- > 0) throw std::runtime_error("too late");
+    encoder.input(in[0]);
+    encoder.output(out[0]);
+    add_affine(encoder, in[0].template data<int32_t>(), out[0].template data<int32_t>(), count, 2,
+               1);
+  });
+  LeakCheck leaks;
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_WITH_AS(y.eval(), "[Late] too late", std::runtime_error);
+    leaks.check();
+  }
+  CHECK(values(y)[3] == 7);
+}
+
 TEST_CASE("an error of one array does not keep the others of the same eval from being computed") {
   Stream a = default_stream(Device::cpu), b = new_stream(Device::cpu);
   {

@@ -58,6 +58,18 @@ jit::CompiledKernel some_kernel() {
   return kernel;
 }
 
+constexpr size_t header = 36;  // bytes before the body of an entry
+// An entry with this body behind a header that fits it.
+std::string with_header(const std::string& body) {
+  std::string bytes = exec::serialise("key", some_kernel()).substr(0, header);
+  Hash128 checksum = hash_bytes(body);
+  uint64_t size = body.size();
+  std::memcpy(bytes.data() + 12, &size, 8);
+  std::memcpy(bytes.data() + 20, &checksum.low, 8);
+  std::memcpy(bytes.data() + 28, &checksum.high, 8);
+  return bytes + body;
+}
+
 }  // namespace
 
 TEST_CASE("disk cache: a kernel is found again without a compiler") {
@@ -123,10 +135,15 @@ TEST_CASE("disk cache: every truncation and every changed bit is noticed") {
   }
 }
 
+TEST_CASE("disk cache: bytes behind an entry are noticed, although the checksum is right") {
+  std::string body = exec::serialise("key", some_kernel()).substr(header);
+  CHECK(exec::deserialise(with_header(body), "key"));
+  CHECK(!exec::deserialise(with_header(body + "x"), "key"));
+}
+
 TEST_CASE("disk cache: hostile lengths behind a right checksum are refused, whatever they are") {
   // The checksum is made right after each change, so that the reader itself is tried.
   std::string good = exec::serialise("key", some_kernel());
-  constexpr size_t header = 36;
   Random random(7);
   int accepted = 0;
   for (int round = 0; round < scaled(20000, 2000, 200); ++round) {
@@ -147,13 +164,7 @@ TEST_CASE("disk cache: hostile lengths behind a right checksum are refused, what
           for (size_t i = at; i < std::min(at + 8, body.size()); ++i) body[i] = '\xff';
       }
     }
-    Hash128 checksum = hash_bytes(body);
-    uint64_t size = body.size();
-    std::string bytes = good.substr(0, header);
-    std::memcpy(bytes.data() + 12, &size, 8);
-    std::memcpy(bytes.data() + 20, &checksum.low, 8);
-    std::memcpy(bytes.data() + 28, &checksum.high, 8);
-    auto kernel = exec::deserialise(bytes + body, "key");
+    auto kernel = exec::deserialise(with_header(body), "key");
     if (!kernel) continue;
     ++accepted;
     // What is accepted is no larger than the file, and its enumerations are in range.

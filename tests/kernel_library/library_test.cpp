@@ -96,6 +96,9 @@ TEST_CASE("kernel library: every part of the content is in the key") {
   CHECK(keys.size() == variants.size());
   CHECK(hashes.size() == variants.size());
   CHECK(!keys.contains(KernelRequest(source(), {}, "version 2").key()));
+  std::string abi(sizeof(jit::abi_version), '\0');
+  std::memcpy(abi.data(), &jit::abi_version, abi.size());
+  CHECK(KernelRequest(source(), {}, "version 1").key().starts_with(abi));
   // What does not change the code is not in it.
   Source described = source();
   described.parts = {{"body", 0, 3}};
@@ -155,6 +158,20 @@ TEST_CASE("kernel library: a dropped pipeline lives while somebody holds it, and
     CHECK(!exec::Pipeline::is_alive(identity));
   }
   CHECK(exec::Pipeline::live_count() == before);
+}
+
+TEST_CASE("kernel library: what it hands out lives, whatever others make it drop") {
+  FakeCompiler compiler;
+  auto a = request_for("1 0"), b = request_for("2 0");
+  controlled::for_each_schedule(40, [&](const controlled::Schedule&) {
+    KernelLibrary library(compiler.parts(1));
+    on_threads(3, [&](int thread) {
+      for (int i = 0; i < 4; ++i) {
+        Ref<exec::Pipeline> pipeline = library.get((i + thread) % 2 ? a : b);
+        if (!exec::Pipeline::is_alive(pipeline->identity())) throw std::runtime_error("released");
+      }
+    });
+  });
 }
 
 TEST_CASE("kernel library: many threads, one compilation of each kernel") {

@@ -67,6 +67,17 @@ TEST_CASE("allocator: what was freed is cached, used again, and given back") {
   CHECK(get_cache_memory() == 0);
 }
 
+TEST_CASE("allocator: what is used again has room for what was asked for") {
+  clear_cache();
+  for (size_t freed : {size_t{64}, size_t{128}, size_t{960}, size_t{5000}, size_t{70000}}) {
+    allocator::free(allocator::malloc(freed));
+    allocator::Buffer larger = allocator::malloc(freed + freed / 14 + 1);
+    CHECK(exec::buffer_of(larger)->storage()->capacity >= freed + freed / 14 + 1);
+    allocator::free(larger);
+    clear_cache();
+  }
+}
+
 TEST_CASE("allocator: the cache limit") {
   clear_cache();
   size_t previous = set_cache_limit(size_t{1} << 20);

@@ -73,7 +73,32 @@ TEST_CASE("device: no worker is woken while every core has a thread to run") {
   device->shut_down(std::chrono::seconds(5));
 }
 
+TEST_CASE("device: a command has ended when every thread that helps with it has") {
+  controlled::for_each_schedule(20, [&](const controlled::Schedule&) {
+    INFO(controlled::describe());
+    std::unique_ptr<exec::Device> device = exec::make_cpu_device(3);
+    Blocked last(*device);
+    last.may_end.store(true);
+    static sync::Atomic<int> done{0};
+    done.store(0);
+    exec::Command command;
+    command.op = "Shared";
+    command.tasks = 64;
+    command.work = int64_t{1} << 30;
+    command.run = [](void*, int64_t begin, int64_t end) {
+      for (; begin < end; ++begin) done.fetch_add(1);
+    };
+    last.list.commands.insert(last.list.commands.begin(), command);
+    device->submit(last.list, false);
+    device->wait(*last.queue, 1, std::nullopt);
+    CHECK(done.load() == 64);
+    device->shut_down(std::chrono::seconds(5));
+  });
+}
+
 TEST_CASE("device: threads may submit and wait while it is shut down") {
+  // Its threads do not end by themselves: a strategy that lets them go on for long takes long.
+  controlled::begin({.seed = 1, .strategy = controlled::Schedule::random});
   for (int round = 0; round < 30; ++round) {
     std::unique_ptr<exec::Device> device = exec::make_cpu_device(2);
     std::vector<sync::Thread> threads;

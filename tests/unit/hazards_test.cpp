@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <memory>
 
+#include <holdfast/holdfast.h>
+
 #include "exec/hazards.h"
+#include "graph/encoder_scope.h"
 
 using namespace holdfast;
 using namespace holdfast::exec;
@@ -105,6 +108,8 @@ TEST_CASE("hazards: storage that changed its buffer is reuse, not data") {
   c.add({{s, 1, 0, 64, false}});
   CHECK(c.add({{s, 2, 0, 64, true}}) == Edges{{0, reuse}, {1, reuse}});
   CHECK(c.add({{s, 2, 0, 64, false}}) == Edges{{2, data}});
+  // What it reads was never its own.
+  CHECK(c.add({{s, 3, 0, 64, false}}) == Edges{{2, reuse}});
 }
 
 TEST_CASE("hazards: a command that reads and writes the same bytes does not wait for itself") {
@@ -132,4 +137,19 @@ TEST_CASE("hazards: clearing forgets, and many storages make the table grow") {
   }
   c.table.clear();
   for (auto& storage : storages) CHECK(c.add({{*storage, 1, 0, 8, true}}) == Edges{});
+}
+
+TEST_CASE("hazards: a view is bound as the bytes from its first to its last element") {
+  std::vector<int32_t> zeros(20);
+  array x(zeros.begin(), {20}, int32);
+  auto interval = [](array view) {
+    eval(view);
+    return byte_interval(view);
+  };
+  using Bytes = std::pair<int64_t, int64_t>;
+  CHECK(interval(slice(x, {2}, {18}, {4})) == Bytes{8, 60});
+  CHECK(interval(slice(x, {19}, {0}, {-4})) == Bytes{12, 80});
+  CHECK(interval(slice(reshape(x, {4, 5}), {1, 1}, {3, 3})) == Bytes{24, 52});
+  CHECK(interval(transpose(reshape(x, {4, 5}))) == Bytes{0, 80});
+  CHECK(interval(broadcast_to(slice(x, {3}, {4}), {7})) == Bytes{12, 16});
 }

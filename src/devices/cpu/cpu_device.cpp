@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/machine.h"
+#include "base/mutants.h"
 #include "devices/cpu/execute.h"
 
 namespace holdfast::exec {
@@ -178,6 +179,7 @@ class CpuDevice final : public Device, private TaskRunner {
   // --- queues, all with the mutex held ---
 
   static bool may_start(const CommandList& list) {
+    if (mutated(Mutant::start_without_waiting)) return true;
     return std::all_of(list.waits.begin(), list.waits.end(), [](const Stamp& wait) {
       return wait.queue->completed.load(std::memory_order_acquire) >= wait.serial;
     });
@@ -234,7 +236,9 @@ class CpuDevice final : public Device, private TaskRunner {
     queue.first = list->next;
     uint64_t serial = list->serial;
     ++running_;
+    if (mutated(Mutant::completed_before_run)) queue.completed.store(serial);
     lock.unlock();
+    if (mutated(Mutant::release_before_run)) queue.executed.store(serial);
     {
       RunningCommands running;
       execute(*list, *this);
@@ -247,11 +251,11 @@ class CpuDevice final : public Device, private TaskRunner {
     if (--unfinished_ == 0) drained_.notify_all();
     place(queue);
     if (queue.waiters > 0) {
-      queue.changed.notify_all();
+      if (!mutated(Mutant::wake_waiters)) queue.changed.notify_all();
     } else if (queue.state == CpuQueue::State::ready) {
       wake_worker();
     }
-    unblock();
+    if (!mutated(Mutant::unblock)) unblock();
     if (after_completion) {
       lock.unlock();
       after_completion();
@@ -332,7 +336,7 @@ class CpuDevice final : public Device, private TaskRunner {
     }
     lock.lock();
     --running_;
-    if (error && !job.error) job.error = error;
+    if (error && !job.error && !mutated(Mutant::failure_of_helpers)) job.error = error;
     // The owner may leave as soon as it sees 0, but not while we hold the mutex.
     if (job.active.fetch_sub(1, std::memory_order_release) == 1) job.left.notify_all();
   }
@@ -374,7 +378,7 @@ class CpuDevice final : public Device, private TaskRunner {
     std::exception_ptr error = drain(job);
     std::unique_lock lock(mutex_);
     if (job.wanted > 0) unlink(job);
-    if (job.active.load(std::memory_order_acquire) > 0) {
+    if (job.active.load(std::memory_order_acquire) > 0 && !mutated(Mutant::help_leaves_early)) {
       lock.unlock();
       for (int i = 0; i < spins_for_helpers && job.active.load(std::memory_order_acquire) > 0;
            ++i) {

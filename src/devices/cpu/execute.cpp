@@ -9,6 +9,7 @@
 #endif
 
 #include "base/fault.h"
+#include "base/mutants.h"
 #include "devices/cpu/cpu_kernel.h"
 #include "devices/device.h"
 
@@ -127,7 +128,7 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
   }
 #endif
   for (uint32_t i = 0; i < command.binding_count; ++i) {
-    if (bindings[i].writes) continue;
+    if (bindings[i].writes || mutated(Mutant::failure_of_inputs)) continue;
     if (Failure* failure = bindings[i].buffer->failure()) return Ref<Failure>(failure);
   }
   if (list.queue->cancelled.load(std::memory_order_relaxed) >= list.serial) {
@@ -140,6 +141,7 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
 }
 
 void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>& failure) {
+  if (mutated(Mutant::failure_of_outputs)) return;
   for (uint32_t i = 0; i < command.binding_count; ++i) {
     const Binding& binding = list.bindings[command.first_binding + i];
     if (binding.writes && binding.buffer->identity() == binding.identity)

@@ -1,0 +1,31 @@
+// Mutants: bugs of the runtime that a test-only build (HOLDFAST_MUTANTS) can be told to have, one
+// at a time, by HOLDFAST_MUTANT=name. A test has to find each of them; scripts/mutants.py sees to
+// that. In other builds `mutated` is false when it is compiled, and nothing is left of it.
+#pragma once
+
+#ifndef HOLDFAST_MUTANTS
+#define HOLDFAST_MUTANTS 0
+#endif
+
+namespace holdfast {
+
+enum class Mutant {
+  none,
+#define MUTANT(name, meaning, suites) name,
+#include "base/mutants.def"
+#undef MUTANT
+};
+
+#if HOLDFAST_MUTANTS
+// What HOLDFAST_MUTANT names. An unknown name ends the process: a mutant that does not exist must
+// not pass for one that was not found.
+Mutant chosen_mutant();
+inline bool mutated(Mutant mutant) {
+  static const Mutant chosen = chosen_mutant();
+  return chosen == mutant;
+}
+#else
+constexpr bool mutated(Mutant) { return false; }
+#endif
+
+}  // namespace holdfast
