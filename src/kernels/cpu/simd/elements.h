@@ -324,25 +324,65 @@ struct LanePair {
   Lanes<F> first, second;
 };
 
-// Two neighbouring vectors, in an order of their own, for work that treats all elements alike;
-// put_pair brings them back in order.
+// Two neighbouring vectors of elements, as cheaply as they come: bfloat16 by even and odd places (a
+// shift and a mask, where widening in order costs a permutation each), others in order. put_pair
+// brings results back in order.
+template <typename T, typename F>
+inline constexpr bool comes_split = is_same<T, BFloat16> && is_same<F, float>;
+
 template <typename F, typename T>
 inline LanePair<F> load_pair(const T* from) {
-#if defined(__AVX512F__)
-  if constexpr (is_same<T, BFloat16>) {
-    FloatPair values = split_bfloat16(_mm512_loadu_si512(from));
-    return {(Lanes<F>)values.first, (Lanes<F>)values.second};
+  if constexpr (comes_split<T, F>) {
+    Words both = load_vector<Words>(from);
+    return {(Lanes<F>)(both << 16), (Lanes<F>)(both & 0xffff0000u)};
+  } else {
+    return {load_lanes<F>(from), load_lanes<F>(from + lane_count<F>)};
   }
-#endif
-  return {load_lanes<F>(from), load_lanes<F>(from + lane_count<F>)};
 }
+// Past the cache if `stream`, as put_two_lanes.
 template <bool stream, typename T, typename F>
 inline void put_pair(T* to, LanePair<F> values) {
+  if constexpr (comes_split<T, F>) {
 #if defined(__AVX512F__)
-  if constexpr (is_same<T, BFloat16>)
-    return put_line<stream>(to, join_bfloat16({(__m512)values.first, (__m512)values.second}));
+    put_line<stream>(to, join_bfloat16({(__m512)values.first, (__m512)values.second}));
+#else
+    // Rounded to nearest even, as narrow_bfloat16_results.
+    auto rounded = [](Words bits) { return bits + ((bits >> 16 & 1) + 0x7fff); };
+    Words first = rounded((Words)values.first), second = rounded((Words)values.second);
+    store_vector(to, first >> 16 | (second & 0xffff0000u));
 #endif
-  put_two_lanes<stream>(to, values.first, values.second);
+  } else {
+    put_two_lanes<stream>(to, values.first, values.second);
+  }
+}
+
+// Values, one for each of `count` elements, from the order of load_pair<F, T> into that of memory,
+// and the other way. The last ones, which fill no pair, stay where they are.
+template <typename T, typename F, typename Value>
+inline void join_lanes(Value* values, int64_t count) {
+  constexpr int width = lane_count<F>;
+  if constexpr (!comes_split<T, F>) return;
+  for (; count >= 2 * width; count -= 2 * width, values += 2 * width) {
+    Value lanes[2 * width];
+    std::memcpy(lanes, values, sizeof(lanes));
+    for (int l = 0; l < width; ++l) {
+      values[2 * l] = lanes[l];
+      values[2 * l + 1] = lanes[width + l];
+    }
+  }
+}
+template <typename T, typename F, typename Value>
+inline void split_lanes(Value* values, int64_t count) {
+  constexpr int width = lane_count<F>;
+  if constexpr (!comes_split<T, F>) return;
+  for (; count >= 2 * width; count -= 2 * width, values += 2 * width) {
+    Value lanes[2 * width];
+    std::memcpy(lanes, values, sizeof(lanes));
+    for (int l = 0; l < width; ++l) {
+      values[l] = lanes[2 * l];
+      values[width + l] = lanes[2 * l + 1];
+    }
+  }
 }
 
 template <typename T, typename V>

@@ -26,6 +26,13 @@ constexpr WordIndices word_indices(int start, int step) {
 }
 inline constexpr WordIndices first_words = word_indices(0, 1), last_words = word_indices(16, 1);
 inline constexpr WordIndices even_words = word_indices(0, 4), odd_words = word_indices(1, 4);
+// The upper words of two registers in turn: 1, 33, 3, 35, ...
+constexpr WordIndices alternate_upper_words() {
+  WordIndices result{};
+  for (int i = 0; i < 32; ++i) result.at[i] = static_cast<uint16_t>(i % 2 == 0 ? i + 1 : i + 32);
+  return result;
+}
+inline constexpr WordIndices upper_words_in_turn = alternate_upper_words();
 
 inline __attribute__((always_inline)) FloatPair widen_bfloat16(__m512i words) {
   // Each word to the upper half of its lane.
@@ -71,16 +78,13 @@ inline __attribute__((always_inline)) __m512i narrow_bfloat16(FloatPair values) 
   return narrow_bfloat16_results(values);
 }
 
-// The same with the even elements in the first register and the odd ones in the second: less work,
-// for those who treat all elements alike. What is joined is as for narrow_bfloat16_results.
-inline __attribute__((always_inline)) FloatPair split_bfloat16(__m512i words) {
-  return {(__m512)_mm512_maskz_slli_epi32(0xffff, words, 16),
-          (__m512)_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))};
-}
+// The same of even elements in the first register and odd ones in the second (load_pair).
 inline __attribute__((always_inline)) __m512i join_bfloat16(FloatPair values) {
   constexpr __mmask32 odd = 0xaaaaaaaau;
   __m512i first = (__m512i)values.first, second = (__m512i)values.second;
-  __m512i upper = _mm512_mask_mov_epi16(_mm512_maskz_srli_epi32(0xffff, first, 16), odd, second);
+  // One permutation; for the lower words, which would need another, a shift costs less.
+  __m512i upper =
+      _mm512_permutex2var_epi16(first, _mm512_load_si512(upper_words_in_turn.at), second);
   __m512i lower = _mm512_mask_mov_epi16(first, odd, _mm512_maskz_slli_epi32(0xffff, second, 16));
   return round_words(upper, lower);
 }

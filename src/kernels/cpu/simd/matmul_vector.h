@@ -57,52 +57,6 @@ inline void store_one(float value, T& to)
   from_float(value, to);
 }
 
-// Two neighbouring vectors of elements, as cheaply as they come: bfloat16 by even and odd places (a
-// shift and a mask, where widening in order costs a permutation each), others in order.
-template <typename T, typename F>
-inline constexpr bool comes_split = is_same<T, BFloat16> && is_same<F, float>;
-template <typename F>
-struct TwoLanes {
-  Lanes<F> first, second;
-};
-template <typename F, typename T>
-inline TwoLanes<F> load_two_lanes(const T* from) {
-  if constexpr (comes_split<T, F>) {
-    Words both = load_vector<Words>(from);
-    return {(Lanes<F>)(both << 16), (Lanes<F>)(both & 0xffff0000u)};
-  } else {
-    return {load_lanes<F>(from), load_lanes<F>(from + lane_count<F>)};
-  }
-}
-// Values in the order of load_two_lanes<F, T>, back in the order of memory and the other way. The
-// last ones, which fill no two vectors, stay where they are.
-template <typename T, typename F>
-inline void join_lanes(F* values, int64_t count) {
-  constexpr int width = lane_count<F>;
-  if constexpr (!comes_split<T, F>) return;
-  for (; count >= 2 * width; count -= 2 * width, values += 2 * width) {
-    F lanes[2 * width];
-    std::memcpy(lanes, values, sizeof(lanes));
-    for (int l = 0; l < width; ++l) {
-      values[2 * l] = lanes[l];
-      values[2 * l + 1] = lanes[width + l];
-    }
-  }
-}
-template <typename T, typename F>
-inline void split_lanes(F* values, int64_t count) {
-  constexpr int width = lane_count<F>;
-  if constexpr (!comes_split<T, F>) return;
-  for (; count >= 2 * width; count -= 2 * width, values += 2 * width) {
-    F lanes[2 * width];
-    std::memcpy(lanes, values, sizeof(lanes));
-    for (int l = 0; l < width; ++l) {
-      values[l] = lanes[2 * l];
-      values[width + l] = lanes[2 * l + 1];
-    }
-  }
-}
-
 // The sum of x[k] * y[k] in a fixed number of lanes.
 template <typename F>
 inline F dot_piece(const F* x, const F* y, int64_t count) {
@@ -134,7 +88,7 @@ inline F dot_piece(const F* x, const F* y, int64_t count) {
 }
 
 // sums[r] += the products of rows r of the matrix with x, for `rows` rows at once. x is in the
-// order of load_two_lanes.
+// order of load_pair.
 template <typename T, typename F, int rows>
 inline void dot_rows(const T* matrix, int64_t stride, const F* x, int64_t count, F* sums) {
   constexpr int width = lane_count<F>;
@@ -150,7 +104,7 @@ inline void dot_rows(const T* matrix, int64_t stride, const F* x, int64_t count,
       for (size_t line = 0; line < 2 * width * sizeof(T); line += 64) {
         __builtin_prefetch(reinterpret_cast<const char*>(from) + 2048 + line, 0, 2);
       }
-      TwoLanes<F> part = load_two_lanes<F>(from);
+      LanePair<F> part = load_pair<F>(from);
       sum[r][0] = fused_multiply_add(part.first, first, sum[r][0]);
       sum[r][1] = fused_multiply_add(part.second, second, sum[r][1]);
     }
@@ -170,7 +124,7 @@ inline void dot_rows(const T* matrix, int64_t stride, const F* x, int64_t count,
 
 // sums[i] += the sum over k < rows of x[k] * matrix[k, i], for outputs that are contiguous. The
 // same part of the rows after these is fetched meanwhile: rows lie too far apart to be foreseen.
-// Sums are in the order of load_two_lanes.
+// Sums are in the order of load_pair.
 template <typename T, typename F, int rows>
 inline void add_some_rows(const T* matrix, int64_t stride, const F* x, int64_t outputs, F* sums) {
   constexpr int width = lane_count<F>;
@@ -189,7 +143,7 @@ inline void add_some_rows(const T* matrix, int64_t stride, const F* x, int64_t o
       for (size_t line = 0; line < 2 * width * sizeof(T); line += 64) {
         __builtin_prefetch(reinterpret_cast<const char*>(next + line), 0, 2);
       }
-      TwoLanes<F> part = load_two_lanes<F>(from);
+      LanePair<F> part = load_pair<F>(from);
       first = fused_multiply_add(part.first, factor[k], first);
       second = fused_multiply_add(part.second, factor[k], second);
     }
@@ -242,7 +196,7 @@ void multiply_vector(const simd::MatrixVector& product) {
         piece[s] = widen_one<T, F>(vector[(k + s) * product.vector_stride]);
       }
       if (product.depth_stride == 1) {
-        split_lanes<T>(piece, depth);
+        split_lanes<T, F>(piece, depth);
         const T* rows = matrix + first * product.output_stride + k;
         int64_t i = 0;
         for (; i + 4 <= outputs; i += 4) {
@@ -258,7 +212,7 @@ void multiply_vector(const simd::MatrixVector& product) {
                  outputs, sums);
       }
     }
-    if (product.depth_stride != 1) join_lanes<T>(sums, outputs);
+    if (product.depth_stride != 1) join_lanes<T, F>(sums, outputs);
     for (int64_t i = 0; i < outputs; ++i) store_one(sums[i], c[first + i]);
   }
 }
