@@ -12,14 +12,14 @@ namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 // How far ahead of the sums memory is asked for; the processor alone does not look far enough.
-constexpr size_t fetch_ahead = 16384;
+template <typename T>
+constexpr int64_t fetch_ahead = 4096 * static_cast<int64_t>(sizeof(T));
 
 template <typename T>
-HOLDFAST_INLINE void fetch(const T* x, int elements) {
-  // An address, not an element: there may be none.
-  auto place = reinterpret_cast<uintptr_t>(x) + fetch_ahead;
+HOLDFAST_INLINE void fetch(const T* x, int elements, int64_t ahead) {
+  const char* place = reinterpret_cast<const char*>(x) + ahead;
   for (size_t line = 0; line < static_cast<size_t>(elements) * sizeof(T); line += 64) {
-    __builtin_prefetch(reinterpret_cast<const char*>(place + line), 0, 2);
+    __builtin_prefetch(place + line, 0, 2);
   }
 }
 
@@ -178,6 +178,12 @@ class Normaliser {
   const T* input(int64_t row) const {
     return static_cast<const T*>(all_.input) + row * all_.input_stride;
   }
+  // Bytes from an element of the row to what should be fetched meanwhile: nothing behind the last
+  // row, which others may be working on.
+  int64_t ahead_of(int64_t row) const {
+    int64_t rest = (all_.count - 1 - row) * all_.input_stride * static_cast<int64_t>(sizeof(T));
+    return rest < 0 ? 0 : rest < fetch_ahead<T> ? rest : fetch_ahead<T>;
+  }
   // `done` elements of the row have been added to the sums.
   HOLDFAST_INLINE_METHOD Scale<F> scale_of(RowSums sums, int64_t row, int64_t done) const {
     sums.add(input(row) + done, all_.length - done, 0);
@@ -236,13 +242,14 @@ class Normaliser {
     int64_t written = 0;
     for (int r = 0; r < together; ++r) {
       const T* x = input(first + together + r);
+      const int64_t ahead = ahead_of(first + together + r);
       RowSums sums;
       int64_t i = 0;
       for (; i + together * RowSums::step <= all_.length; i += together * RowSums::step) {
 #pragma GCC unroll 2
         for (int half = 0; half < 2; ++half) {
           constexpr int half_vectors = together * vectors / 2;
-          fetch(x + i + half * half_vectors * width, half_vectors * width);
+          fetch(x + i + half * half_vectors * width, half_vectors * width, ahead);
 #pragma GCC unroll 2
           for (int v = 0; v < half_vectors; v += 2) {
             LanePair<F> pair = load_pair<F>(x + i + (half * half_vectors + v) * width);
