@@ -33,13 +33,15 @@ RopePlan::RopePlan(Dtype::Val dtype, const RopeShape& shape, int64_t pairs, bool
       pairs_(pairs),
       padded_pairs_(divide_up(std::max<int64_t>(pairs, 1), 8) * 8),
       traditional_(traditional),
-      scale_(scale) {
+      scale_(scale),
+      kernels_(simd::rope_kernels()) {
   if (base) {
     rates_.assign(static_cast<size_t>(padded_pairs_), 0.0);
     double step = -std::log2(*base) / static_cast<double>(pairs);
     for (int64_t i = 0; i < pairs; ++i) {
       rates_[static_cast<size_t>(i)] = std::exp2(step * static_cast<double>(i));
     }
+    kernels_.arrange(dtype, traditional, pairs, rates_.data());
   }
   int64_t elements = shape.batch * shape.heads * shape.positions * shape.features;
   if (elements == 0) return;
@@ -62,7 +64,6 @@ size_t RopePlan::task_scratch_bytes() const {
 
 void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int64_t offset_stride,
                    const float* frequencies, void* output, void* task_scratch) const noexcept {
-  const simd::RopeKernels& kernels = simd::rope_kernels();
   int64_t first_position = task % position_tasks_ * positions_per_task_;
   int64_t first_head = task / position_tasks_ % head_tasks_ * heads_per_task_;
   int64_t batch = task / position_tasks_ / head_tasks_;
@@ -77,26 +78,22 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
     for (int64_t i = 0; i < padded_pairs_; ++i) {
       own_rates[i] = i < pairs_ ? 1.0 / static_cast<double>(frequencies[i]) : 0.0;
     }
+    kernels_.arrange(dtype_, traditional_, pairs_, own_rates);
     rates = own_rates;
   }
   auto offset = static_cast<double>(offsets[batch * offset_stride]);
   double position = (offset + static_cast<double>(first_position)) * scale_;
-  kernels.angles({position, scale_, rates, padded_pairs_, positions, cosines, sines});
-  int64_t row_bytes = shape_.features * item_;
-  for (int64_t h = 0; h < heads; ++h) {
-    int64_t head = first_head + h;
-    const char* from =
-        static_cast<const char*>(input) + (batch * shape_.batch_stride + head * shape_.head_stride +
-                                           first_position * shape_.position_stride) *
-                                              item_;
-    char* to = static_cast<char*>(output) +
-               ((batch * shape_.heads + head) * shape_.positions + first_position) * row_bytes;
-    // Heads lie too far apart to be foreseen.
-    int64_t next = h + 1 < heads ? shape_.head_stride * item_ : 0;
-    kernels.rotate(dtype_, traditional_,
-                   {from, shape_.position_stride, to, next, cosines, sines, padded_pairs_,
-                    positions, pairs_, shape_.features, stream_});
-  }
+  kernels_.angles({position, scale_, rates, padded_pairs_, positions, cosines, sines});
+  int64_t from = batch * shape_.batch_stride + first_head * shape_.head_stride +
+                 first_position * shape_.position_stride;
+  int64_t output_head_stride = shape_.positions * shape_.features;
+  int64_t to =
+      (batch * shape_.heads + first_head) * output_head_stride + first_position * shape_.features;
+  kernels_.rotate(
+      dtype_, traditional_,
+      {static_cast<const char*>(input) + from * item_, shape_.position_stride, shape_.head_stride,
+       static_cast<char*>(output) + to * item_, output_head_stride, cosines, sines, padded_pairs_,
+       heads, positions, pairs_, shape_.features, stream_});
   if (stream_) end_stream();
 }
 

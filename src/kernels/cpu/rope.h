@@ -10,6 +10,10 @@
 
 namespace holdfast::cpu {
 
+namespace simd {
+struct RopeKernels;
+}
+
 struct RopeShape {
   int64_t batch, heads, positions, features;
   // Of the input, in elements; features are contiguous. The output is dense.
@@ -39,7 +43,8 @@ class RopePlan {
   int64_t pairs_, padded_pairs_;
   bool traditional_;
   double scale_;
-  std::vector<double> rates_;  // padded with zeros; empty without a base
+  const simd::RopeKernels& kernels_;
+  std::vector<double> rates_;  // as kernels_ arrange them, padded with zeros; empty without a base
   bool stream_ = false;
   int64_t positions_per_task_ = 1, heads_per_task_ = 1;
   int64_t position_tasks_ = 0, head_tasks_ = 0;

@@ -7,16 +7,18 @@
 
 namespace holdfast::cpu::simd {
 
-// Rows of `length` elements, one a position, of which the first 2 * pairs are rotated and the
-// others copied.
+// Rows of `length` elements, one a position and head, of which the first 2 * pairs are rotated and
+// the others copied. Strides are in elements; the positions of a head are dense in the output.
 struct RopeRows {
   const void* input;
-  int64_t input_stride;  // from row to row, in elements; the output is dense
+  int64_t input_stride;       // from position to position
+  int64_t input_head_stride;  // from head to head
   void* output;
-  int64_t next;          // bytes from the input to what should be fetched on the way
+  int64_t output_head_stride;
   const float* cosines;  // one per pair, rows `angle_stride` apart
   const float* sines;
   int64_t angle_stride;
+  int64_t heads;
   int64_t positions;
   int64_t pairs;
   int64_t length;
@@ -35,6 +37,8 @@ struct RopeAngles {
 };
 
 struct RopeKernels {
+  // Brings the rates of the pairs into the order in which `rotate` takes the angles.
+  void (*arrange)(Dtype::Val dtype, bool traditional, int64_t pairs, double* rates);
   void (*angles)(const RopeAngles& angles);
   // Pairs (i, i + pairs), or neighbours (2 i, 2 i + 1) when `traditional`. float16, bfloat16 and
   // float32; half types compute in float32.
