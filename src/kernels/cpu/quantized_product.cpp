@@ -17,7 +17,8 @@ bool simd::has_quantized_pairs() { return has_bfloat16_dot(); }
 namespace {
 
 constexpr int64_t few_rows = 6;  // up to here each weight is made once and used at once
-constexpr int64_t columns_per_task = 64;
+constexpr int64_t fewest_columns = 64, most_columns = 128;  // of a task with few rows
+constexpr int64_t usual_tasks = 32;
 constexpr int64_t largest_rows = 256;
 constexpr int64_t largest_columns = 128;  // whole groups when the matrix is not transposed
 constexpr int64_t piece = 512;            // elements made at once; whole groups
@@ -43,7 +44,7 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
   auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
   if (few_) {
     tile_rows_ = m;
-    tile_columns_ = transposed ? columns_per_task : piece;
+    tile_columns_ = transposed ? std::clamp(n / usual_tasks, fewest_columns, most_columns) : piece;
     // The widened x; then a piece of weights; then sums (or the prepared x for pairs).
     scratch_bytes_ = bytes(divide_up(m * k, 16) * 16 + piece + m * piece) + simd::pair_bytes(k);
   } else {

@@ -217,51 +217,69 @@ void prepare_pairs(const void* from, int64_t depth, void* prepared) {
       put(2, _mm512_maskz_srli_epi64(0xff, fours, 32));
       put(3, _mm512_maskz_srli_epi64(0xff, fours, 48));
     }
-  }
-  for (int64_t g = 0; g < depth / 64; ++g) {
-    Lanes<float> sum[4];
-    for (int64_t v = 0; v < 4; ++v) sum[v] = load_lanes<float>(x + g * 64 + v * 16);
-    sums[g] = add_lanes<float>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    // The sums of its two groups, in all lanes of their halves.
+    auto pair = [&](int64_t at) {
+      LanePair<float> values = load_pair<float>(x + k + at);
+      return values.first + values.second;
+    };
+    __m512 first = (__m512)(pair(0) + pair(32)), second = (__m512)(pair(64) + pair(96));
+    __m512 sum = _mm512_maskz_shuffle_f32x4(0xffff, first, second, 0x44) +
+                 _mm512_maskz_shuffle_f32x4(0xffff, first, second, 0xee);
+    sum = sum + _mm512_maskz_shuffle_f32x4(0xffff, sum, sum, 0xb1);
+    sum = sum + _mm512_maskz_permute_ps(0xffff, sum, 0x4e);
+    sum = sum + _mm512_maskz_permute_ps(0xffff, sum, 0xb1);
+    sums[k / 64] = _mm512_cvtss_f32(sum);
+    sums[k / 64 + 1] = _mm_cvtss_f32(_mm512_maskz_extractf32x4_ps(0xf, sum, 2));
   }
 }
 
-__attribute__((target("avx512bf16"))) inline __m512 dot_block(const uint8_t* codes, __m512bh x0,
-                                                              __m512bh x1, __m512bh x2,
-                                                              __m512bh x3) {
+// How far ahead codes are asked for, into the second level: the first can wait for too few lines.
+constexpr int64_t fetch_bytes = 8192;
+
+// parts[r] += the codes that begin at a bit of the words of row r, plus 128, times x. The rows go
+// side by side: each is a chain.
+template <int bit, int rows>
+__attribute__((target("avx512bf16"), always_inline)) inline void add_codes(const __m512i* words,
+                                                                           const BFloat16* x,
+                                                                           __m512* parts) {
   const __m512i mask = _mm512_set1_epi16(15), magic = _mm512_set1_epi16(0x4300);
-  __m512i word = _mm512_loadu_si512(codes);
-  // (word & 15) | 0x4300
-  auto number = [&](__m512i value) __attribute__((target("avx512bf16"), always_inline)) {
-    return (__m512bh)_mm512_ternarylogic_epi32(value, mask, magic, 0xea);
-  };
-  __m512 even = _mm512_dpbf16_ps(_mm512_setzero_ps(), number(word), x0);
-  __m512 odd = _mm512_dpbf16_ps(_mm512_setzero_ps(), number(_mm512_srli_epi16(word, 4)), x1);
-  even = _mm512_dpbf16_ps(even, number(_mm512_srli_epi16(word, 8)), x2);
-  odd = _mm512_dpbf16_ps(odd, number(_mm512_srli_epi16(word, 12)), x3);
-  return even + odd;
+  auto elements = (__m512bh)_mm512_loadu_si512(x);
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) {
+    __m512i word = bit == 0 ? words[r] : _mm512_srli_epi16(words[r], bit);
+    // (word & 15) | 0x4300
+    __m512i number = _mm512_ternarylogic_epi32(word, mask, magic, 0xea);
+    parts[r] = _mm512_dpbf16_ps(parts[r], (__m512bh)number, elements);
+  }
 }
 
+// Rows from `first` on, of a matrix of `count`.
 template <int rows>
 __attribute__((target("avx512bf16"))) void dot_pair_rows(const void* prepared, int64_t depth,
                                                          const QuantizedRow& matrix, int64_t first,
-                                                         float* out) {
+                                                         int64_t count, float* out) {
   const auto* x = static_cast<const BFloat16*>(prepared);
   const auto* sums = reinterpret_cast<const float*>(x + depth);
-  int64_t groups = depth / 64, row_bytes = depth / 2;
+  const int64_t groups = depth / 64, row_bytes = depth / 2;
   const auto* codes = static_cast<const uint8_t*>(matrix.codes) + first * row_bytes;
   const auto* scales = static_cast<const BFloat16*>(matrix.scales) + first * groups;
   const auto* biases = static_cast<const BFloat16*>(matrix.biases) + first * groups;
+  // Not beyond the last row, where others may be at work. A group has 32 bytes of codes and 2 of
+  // each of scale and bias.
+  const int64_t rest = (count - first - rows) * row_bytes;
+  const int64_t ahead = rest < fetch_bytes ? rest : fetch_bytes;
   __m512 total[rows], shift[rows];
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) total[r] = shift[r] = _mm512_setzero_ps();
   for (int64_t g = 0; g < groups; g += 16) {
-    int64_t count = groups - g < 16 ? groups - g : 16;
+    int64_t some_groups = groups - g < 16 ? groups - g : 16;
     __m512 scale[rows];
-    auto some = static_cast<__mmask16>((1u << count) - 1);
+    auto some = static_cast<__mmask16>((1u << some_groups) - 1);
     __m512 sum = _mm512_maskz_loadu_ps(some, sums + g);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) {
       auto widened = [&](const BFloat16* from) {
+        __builtin_prefetch(reinterpret_cast<const char*>(from) + ahead / 16, 0, 2);
         __m256i half = _mm256_maskz_loadu_epi16(some, from);
         return _mm512_castsi512_ps(
             _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, half), 16));
@@ -270,35 +288,42 @@ __attribute__((target("avx512bf16"))) void dot_pair_rows(const void* prepared, i
       __m512 bias = widened(biases + r * groups + g);
       shift[r] = _mm512_fmadd_ps(bias - scale[r] * _mm512_set1_ps(128.0f), sum, shift[r]);
     }
-    for (int64_t pair = 0; pair < count; pair += 2) {
+    for (int64_t pair = 0; pair < some_groups; pair += 2) {
       int64_t k = (g + pair) * 64;
-      __m512bh x0 = (__m512bh)_mm512_loadu_si512(x + k);
-      __m512bh x1 = (__m512bh)_mm512_loadu_si512(x + k + 32);
-      __m512bh x2 = (__m512bh)_mm512_loadu_si512(x + k + 64);
-      __m512bh x3 = (__m512bh)_mm512_loadu_si512(x + k + 96);
+      __m512i word[rows];
+      __m512 part[rows];
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+        const uint8_t* from = codes + r * row_bytes + k / 2;
+        __builtin_prefetch(from + ahead, 0, 2);
+        word[r] = _mm512_loadu_si512(from);
+        part[r] = _mm512_setzero_ps();
+      }
+      add_codes<0, rows>(word, x + k, part);
+      add_codes<4, rows>(word, x + k + 32, part);
+      add_codes<8, rows>(word, x + k + 64, part);
+      add_codes<12, rows>(word, x + k + 96, part);
       // The first eight lanes belong to one group, the others to the next.
       auto at = static_cast<int>(pair);
       __m512i lanes = _mm512_mask_set1_epi32(_mm512_set1_epi32(at), 0xff00, at + 1);
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
-        const uint8_t* from = codes + r * row_bytes + k / 2;
-        // The same place some rows on, into the second level: the first can wait for too few lines.
-        __builtin_prefetch(from + 2 * rows * row_bytes, 0, 2);
-        __m512 part = dot_block(from, x0, x1, x2, x3);
         __m512 factor = _mm512_maskz_permutexvar_ps(0xffff, lanes, scale[r]);
-        total[r] = _mm512_fmadd_ps(part, factor, total[r]);
+        total[r] = _mm512_fmadd_ps(part[r], factor, total[r]);
       }
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) out[r] = add_lanes<float>((Lanes<float>)(total[r] + shift[r]));
+  for (int r = 0; r < rows; ++r) {
+    out[first + r] = add_lanes<float>((Lanes<float>)(total[r] + shift[r]));
+  }
 }
 
-void dot_pairs(const void* prepared, int64_t depth, const QuantizedRow& rows, int64_t count,
+void dot_pairs(const void* prepared, int64_t depth, const QuantizedRow& matrix, int64_t count,
                float* out) {
   int64_t r = 0;
-  for (; r + 4 <= count; r += 4) dot_pair_rows<4>(prepared, depth, rows, r, out + r);
-  for (; r < count; ++r) dot_pair_rows<1>(prepared, depth, rows, r, out + r);
+  for (; r + 4 <= count; r += 4) dot_pair_rows<4>(prepared, depth, matrix, r, count, out);
+  for (; r < count; ++r) dot_pair_rows<1>(prepared, depth, matrix, r, count, out);
 }
 
 constexpr auto prepare_or_null = prepare_pairs;
