@@ -341,6 +341,12 @@ void Capture::read_list(int64_t row, List& list, const std::string& text,
       binding.end = in.value<int64_t>();
       binding.writes = in.boolean();
       auto known = buffers.find(binding.buffer);
+      // What is known of buffers is written late: a file that ends early lacks the last of it.
+      if (in.ok() && known == buffers.end() && !is_complete()) {
+        known = buffers.try_emplace(binding.buffer).first;
+        known->second.id = binding.buffer;
+        known->second.size = INT64_MAX;
+      }
       if (in.ok() && known == buffers.end()) {
         fail(place, "there is no buffer " + std::to_string(binding.buffer));
       }

@@ -240,6 +240,7 @@ class Player {
         std::string_view bytes(memory(digest.buffer).bytes() + digest.begin,
                                static_cast<size_t>(digest.end - digest.begin));
         ++result_.checked;
+        if (options_.on_output) options_.on_output(digest, bytes);
         if (to_hex(hash_bytes(bytes)) == digest.digest || has_differed_) continue;
         has_differed_ = true;
         const Command& command = list.commands[c];

@@ -21,6 +21,8 @@ struct ReplayOptions {
   // Commands, by number, that are checked and timed; what comes before runs, since its results are
   // needed, and what comes behind does not.
   int64_t first = 0, last = INT64_MAX;
+  // Called with what a command wrote, where the capture has a digest of it.
+  std::function<void(const Digest&, std::string_view)> on_output = {};
 };
 
 struct Difference {

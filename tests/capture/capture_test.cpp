@@ -2,15 +2,11 @@
 // says so; what was damaged is refused with the place.
 #include <doctest/doctest.h>
 
-#include <sqlite3.h>
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 
 #include <holdfast/holdfast.h>
 
-#include "capture/replay.h"
+#include "capture/file.h"
 #include "exec/kernel_library.h"
 #include "exec/layers/capture/capture_file.h"
 #include "exec/layers/chaos/chaos.h"
@@ -24,45 +20,6 @@ using namespace holdfast::testing;
 using capture::Capture;
 
 namespace {
-
-class File {
- public:
-  explicit File(const std::string& name)
-      : path((std::filesystem::temp_directory_path() /
-              ("holdfast-" + std::to_string(::getpid()) + "-" + name + ".hfcap"))
-                 .string()) {}
-  ~File() {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
-  const std::string path;
-
-  void change(const std::string& sql) const {
-    sqlite3* database = nullptr;
-    REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
-    CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
-    sqlite3_close(database);
-  }
-  std::string error() const {
-    try {
-      capture::replay(Capture(path));
-      return "";
-    } catch (const std::exception& e) {
-      return e.what();
-    }
-  }
-};
-
-template <class Work>
-void record(const File& file, Work&& work, metal::CaptureOptions options = {}) {
-  metal::start_capture(file.path, options);
-  work();
-  metal::stop_capture();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Ops of every kind of command and layout: fused, in place, views, products, reductions, dtypes.
 array many_ops(const array& x, const array& w, Stream s) {

@@ -166,7 +166,12 @@ void show_errors(Verdict& verdict) {
 }  // namespace
 
 int run_demo(Arguments arguments) {
-  if (!arguments.empty()) throw UsageError("unexpected argument \"" + arguments[0] + "\"");
+  std::string report;
+  if (arguments.size() == 2 && arguments[0] == "--report") {
+    report = arguments[1];
+  } else if (!arguments.empty()) {
+    throw UsageError("unexpected argument \"" + arguments[0] + "\"");
+  }
   bench::MachineInfo machine = bench::machine_info();
   std::printf("Holdfast %s on %s: %d threads, %s kernels\n", HOLDFAST_VERSION,
               machine.processor.c_str(), machine.library_threads, machine.kernels);
@@ -175,6 +180,7 @@ int run_demo(Arguments arguments) {
   show_kernels(verdict);
   show_threads(verdict);
   show_errors(verdict);
+  show_capture(verdict, report);
   heading("Next");
   std::printf(
       "  ./run kernel --help    check, run and time a .metal file of yours\n"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <string>
 
 namespace holdfast::tool {
 
@@ -22,5 +23,9 @@ inline void heading(const char* text) { std::printf("\n%s\n", text); }
 
 // Twelve layers that use one kernel name, from many threads at once.
 void show_kernels(Verdict& verdict);
+
+// Streams that decode, captured and replayed. `report`: the file of a page about it, beside which
+// the capture is kept; empty: none.
+void show_capture(Verdict& verdict, const std::string& report);
 
 }  // namespace holdfast::tool

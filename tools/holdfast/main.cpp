@@ -18,7 +18,10 @@ int run_version(Arguments arguments) {
 int run_help(Arguments arguments);
 
 constexpr Command all_commands[] = {
-    {"demo", "", "a short demonstration: what the library is, in five seconds", "", run_demo},
+    {"demo", "[--report FILE.html]", "a short demonstration: what the library is, in five seconds",
+     "  --report FILE.html   write a page about what the last scene ran, and keep its capture "
+     "beside it\n",
+     run_demo},
     {"bench", "[SUITE...] [--quick] [--json FILE] [--peers] [--list]",
      "measure this machine and the library on it",
      "  SUITE        only these suites (default: all; --list names them)\n"
@@ -92,6 +95,7 @@ constexpr Command all_commands[] = {
      "                                    differ, naming the first command that does\n"
      "  --passes N     so many times      --only A..B  check and time only these commands\n"
      "  --bench        print times        --device cpu the device that there is\n"
+     "  --validate     under the validator; status 1 when it finds an error\n"
      "holdfast trace diff FILE FILE       first difference, and times by kernel; status 1 when "
      "there\n"
      "                                    is one\n"

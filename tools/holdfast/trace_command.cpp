@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 
+#include <holdfast/validation.h>
+
 #include "capture/replay.h"
 #include "tools/holdfast/commands.h"
 
@@ -62,9 +64,15 @@ int run_replay(std::vector<std::string> words) {
     options.last = integer(only->substr(dots + 2), "--only");
   }
   bool bench = take_flag(words, "--bench");
+  bool validate = take_flag(words, "--validate");
   expect(words, 1);
   Capture capture(words[0]);
+  std::optional<validation::Scope> validator;
+  if (validate) validator.emplace();
   capture::ReplayResult result = capture::replay(capture, options);
+  std::vector<validation::Report> reports;
+  if (validator) reports = validator->reports();
+  validator.reset();
   std::printf("%lld passes of %lld commands, %lld digests compared\n",
               static_cast<long long>(result.passes), static_cast<long long>(result.commands),
               static_cast<long long>(result.checked));
@@ -88,9 +96,15 @@ int run_replay(std::vector<std::string> words) {
                   seconds * 1e3 / static_cast<double>(result.passes));
     }
   }
+  bool is_invalid = false;
+  for (const validation::Report& report : reports) {
+    std::printf("%s\n", report.text().c_str());
+    is_invalid = is_invalid || report.severity == validation::Severity::error;
+  }
+  if (validate && reports.empty()) std::printf("validated: nothing was found\n");
   if (result.differences.empty()) {
     if (result.checked > 0) std::printf("bit for bit the same\n");
-    return 0;
+    return is_invalid ? 1 : 0;
   }
   const capture::Difference& first = result.differences.front();
   std::printf(

@@ -73,7 +73,12 @@ void start_from_environment() {
   options.digests = settings.capture_digests;
   options.skip_lists = settings.capture_skip;
   options.count_lists = settings.capture_count;
-  start_layer(settings.capture, options, {});  // the runtime starts: there are none
+  try {
+    start_layer(settings.capture, options, {});  // the runtime starts: there are no queues
+  } catch (const std::exception& error) {
+    // The program has not asked for it, and goes on.
+    std::fprintf(stderr, "[holdfast] nothing is captured: %s\n", error.what());
+  }
 }
 
 void stop_at_exit() noexcept {

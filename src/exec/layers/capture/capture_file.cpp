@@ -64,6 +64,8 @@ CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
 }
 
 CaptureFile::~CaptureFile() {
+  // Takes the empty journal away; where it cannot, the file is no worse for it.
+  sqlite3_exec(database_, "pragma journal_mode=delete", nullptr, nullptr, nullptr);
   for (sqlite3_stmt* s : {meta_, blob_, list_, contents_, digest_, pipeline_, queue_, memory_}) {
     sqlite3_finalize(s);
   }

@@ -1,0 +1,155 @@
+// Replays: residency as in production, parts of a capture, other instruction sets.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include <holdfast/holdfast.h>
+
+#include "capture/file.h"
+#include "exec/residency.h"
+#include "kernels/cpu/instruction_set.h"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+namespace {
+
+array network(const array& x, Stream s) {
+  array h = x;
+  for (int layer = 0; layer < 4; ++layer) {
+    h = softmax(matmul(h, transpose(h, s), s) * array(0.1f), -1, false, s);
+    h = matmul(h, x, s) + exp(array(-0.01f) * x, s);
+  }
+  return h;
+}
+
+}  // namespace
+
+// Limit and size of a set; the sizes of what is held do not fit, fit in one set, need many sets.
+TEST_CASE("residency while capturing and while replaying") {
+  struct Scenario {
+    const char* name;
+    size_t limit, bytes_per_set;
+  };
+  constexpr size_t KiB = 1024;
+  const size_t usual = exec::Residency::default_bytes_per_set;
+  const Scenario scenarios[] = {{"nothing is wired", 0, usual},
+                                {"never above the limit", 256 * KiB, usual},
+                                {"in one set", 4096 * KiB, usual},
+                                {"spread over capped sets", 4096 * KiB, 256 * KiB},
+                                {"saturating at 32 sets", 4096 * KiB, 16 * KiB}};
+  auto& sets = metal::residency_sets();
+  for (const Scenario& scenario : scenarios) {
+    CAPTURE(scenario.name);
+    clear_cache();
+    size_t before_wired = sets.wired_size(), before_sets = sets.num_sets();
+    File file("residency");
+    size_t most_sets = 0, most_wired = 0;
+    {
+      memory::Scope limits({.memory = {}, .cache = {}, .wired = scenario.limit});
+      size_t previous = sets.set_max_bytes_per_set(scenario.bytes_per_set);
+      record(file, [&] {
+        Stream s = new_stream(Device::cpu);
+        std::vector<array> held;
+        for (int i = 0; i < 40; ++i) {
+          held.push_back(network(full({64, 64}, 0.01f * static_cast<float>(i), s), s));
+          eval(held.back());
+          most_sets = std::max(most_sets, sets.num_sets());
+          most_wired = std::max(most_wired, sets.wired_size());
+        }
+        // Lowering it lets go, raising it wires what waits, while it is recorded.
+        set_wired_limit(0);
+        CHECK(sets.wired_size() == 0);
+        CHECK(sets.num_sets() == 0);
+        set_wired_limit(scenario.limit);
+        CHECK(sets.wired_size() <= scenario.limit);
+      });
+      CHECK(most_wired <= scenario.limit);
+      CHECK(most_sets <= exec::Residency::max_sets);
+      if (scenario.limit == 0) CHECK(most_sets == 0);
+      sets.set_max_bytes_per_set(previous);
+    }
+    clear_cache();
+    CHECK(sets.wired_size() == before_wired);
+    CHECK(sets.num_sets() == before_sets);
+
+    Capture read(file.path);
+    CHECK(read.number("wired limit") == scenario.limit);
+    capture::ReplayOptions options;
+    options.passes = 20;
+    capture::ReplayResult result = capture::replay(read, options);
+    CHECK(result.differences.empty());
+    CHECK(result.checked >= 20 * 40);
+    CHECK(result.most_wired <= scenario.limit);
+    CHECK(result.most_sets <= std::max<size_t>(most_sets, 1));
+    if (most_wired > 0) CHECK(result.most_wired > 0);
+    if (scenario.limit == 0) CHECK(result.most_sets == 0);
+    clear_cache();
+    CHECK(sets.wired_size() == before_wired);
+    CHECK(sets.num_sets() == before_sets);
+    CHECK(sets.max_bytes_per_set() == usual);
+  }
+}
+
+TEST_CASE("replay: only some commands are checked, and nothing behind them runs") {
+  File file("only");
+  Stream s = default_stream(Device::cpu);
+  array x = random::normal({64}, float32, 0.0f, 1.0f, random::key(1));
+  eval(x);
+  record(file, [&] {
+    for (int i = 0; i < 10; ++i) {
+      x = sin(x, s) + array(1.0f);
+      eval(x);
+    }
+  });
+  Capture read(file.path);
+  REQUIRE(read.commands == 10);
+  std::vector<int64_t> seen;
+  capture::ReplayOptions options;
+  options.first = 4;
+  options.last = 6;
+  options.on_output = [&](const capture::Digest& digest, std::string_view) {
+    for (const capture::List& list : read.lists) {
+      if (list.id == digest.list) seen.push_back(list.first_number + digest.command);
+    }
+  };
+  capture::ReplayResult result = capture::replay(read, options);
+  CHECK(seen == std::vector<int64_t>{4, 5, 6});
+  CHECK(result.commands == 7);
+  CHECK(result.checked == 3);
+  CHECK(result.differences.empty());
+}
+
+TEST_CASE("replay: on other instruction sets, the same within rounding") {
+  File file("instructions");
+  Stream s = default_stream(Device::cpu);
+  array x = random::normal({32, 32}, float32, 0.0f, 1.0f, random::key(1));
+  eval(x);
+  record(file, [&] { eval(network(x, s)); });
+  Capture read(file.path);
+  auto outputs = [&] {
+    std::vector<float> values;
+    capture::ReplayOptions options;
+    options.on_output = [&](const capture::Digest&, std::string_view bytes) {
+      size_t count = values.size();
+      values.resize(count + bytes.size() / sizeof(float));
+      std::memcpy(values.data() + count, bytes.data(), bytes.size() / 4 * 4);
+    };
+    CHECK(capture::replay(read, options).checked >= 4);
+    return values;
+  };
+  std::vector<float> expected = outputs();
+  for (cpu::InstructionSet set : cpu::available_instruction_sets()) {
+    CAPTURE(cpu::instruction_set_name(set));
+    cpu::force_instruction_set(set);
+    std::vector<float> values = outputs();
+    cpu::unforce_instruction_set();
+    REQUIRE(values.size() == expected.size());
+    float worst = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      worst = std::max(worst, std::abs(values[i] - expected[i]) / (1 + std::abs(expected[i])));
+    }
+    CHECK(worst < 1e-5f);
+  }
+}
