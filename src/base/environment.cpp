@@ -21,6 +21,9 @@ constexpr Switch switches[] = {
     {"HOLDFAST_DISABLE_COMPILE", "0",
      "`1`: compiled functions call what they were made from, until the program calls "
      "`enable_compile` or sets a mode"},
+    {"HOLDFAST_COMPILE_KERNELS", "auto",
+     "when `compile` makes kernels of element-wise ops: `auto`: in the background, where they pay; "
+     "`always`: at the first call; `never`; results do not change"},
     {"HOLDFAST_RECYCLE", "1",
      "`0`: memory that queued work still uses is not reused inside its queue"},
     {"HOLDFAST_RETAIN", "1",
@@ -125,6 +128,14 @@ Settings parse(Lookup lookup) {
       << 20;
   s.fuse = boolean(lookup, "HOLDFAST_FUSE", true);
   s.disable_compile = boolean(lookup, "HOLDFAST_DISABLE_COMPILE", false);
+  if (const char* when = lookup("HOLDFAST_COMPILE_KERNELS"); when && *when) {
+    std::string_view name = when;
+    if (name != "auto" && name != "always" && name != "never") {
+      reject("HOLDFAST_COMPILE_KERNELS", when, "auto, always or never");
+    }
+    if (name == "always") s.compile_kernels = CompileKernels::at_once;
+    if (name == "never") s.compile_kernels = CompileKernels::never;
+  }
   s.recycle = boolean(lookup, "HOLDFAST_RECYCLE", true);
   s.retain = boolean(lookup, "HOLDFAST_RETAIN", true);
   s.kernel_cache_entries = static_cast<size_t>(

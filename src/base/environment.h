@@ -20,6 +20,9 @@ struct Switch {
 // Every switch, in the order the README lists them.
 std::span<const Switch> table();
 
+// When `compile` makes kernels of element-wise groups.
+enum class CompileKernels : uint8_t { never, when_it_pays, at_once };
+
 // The values, parsed and checked.
 struct Settings {
   int threads = 0;  // 0: what affinity and cgroup quota allow
@@ -27,6 +30,7 @@ struct Settings {
   bool recycle = true;
   bool fuse = true;
   bool disable_compile = false;
+  CompileKernels compile_kernels = CompileKernels::when_it_pays;
   int max_ops_per_buffer = 256;
   size_t max_bytes_per_buffer = size_t{256} << 20;
   bool default_device_is_gpu = false;

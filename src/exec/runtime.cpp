@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/process.h"
 #include "devices/cpu/cpu_device.h"
+#include "exec/background.h"
 #include "exec/layers/capture/capture.h"
 
 namespace holdfast::exec {
@@ -124,7 +125,10 @@ ThreadStreams& ThreadStreams::get() {
         [](void* streams) {
           auto* ending = static_cast<ThreadStreams*>(streams);
           mine = nullptr;
-          if (!is_main_thread()) ending->give_back();
+          if (is_main_thread())
+            end_background();
+          else
+            ending->give_back();
           delete ending;
         },
         mine);

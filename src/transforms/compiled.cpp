@@ -26,6 +26,7 @@ Compiled::Compiled(std::span<const Call* const> calls, std::span<const int> inpu
     steps_.push_back(step);
   }
   for (int output : outputs) outputs_.push_back(places.at(output) - FusedStep::result);
+  kernels_.emplace(steps_, outputs_);
 }
 
 void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -39,6 +40,7 @@ void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
     }
     return;
   }
+  if (kernels_->encode(encoder, inputs, outputs)) return;
   SmallVector<FusedStep, 16> steps(steps_.begin(), steps_.end());
   for (size_t k = 0; k < outputs.size(); ++k) steps[outputs_[k]].output = &outputs[k];
   uint32_t donatable = 0;

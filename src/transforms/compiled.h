@@ -1,17 +1,19 @@
 // Compiled: element-wise calls of a trace as one node.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "graph/op.h"
 #include "transforms/call.h"
+#include "transforms/generated_kernel.h"
 
 namespace holdfast::detail {
 
-// Runs its steps as one pass of the block engine, as evaluation does with a group of nodes, and
-// gives the same bits. Which steps there are was decided when the function was traced: a call makes
-// one node, whatever their number.
+// Runs its steps as one pass of the block engine, as evaluation does with a group of nodes, or as a
+// kernel where that is there and faster, and gives the same bits. Which steps there are was decided
+// when the function was traced: a call makes one node, whatever their number.
 class Compiled final : public Op {
  public:
   // `calls` are element-wise, in order, of one stream and one shape; `inputs` and `outputs` are the
@@ -31,6 +33,7 @@ class Compiled final : public Op {
 
   std::vector<FusedStep> steps_;
   std::vector<size_t> outputs_;  // the steps that make them
+  std::optional<GeneratedKernels> kernels_;
 };
 
 }  // namespace holdfast::detail

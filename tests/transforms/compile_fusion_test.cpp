@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/copy.h"
+#include "transforms/compile_kernels_setting.h"
 #include "transforms/compiled.h"
 #include "transforms/differentiate.h"
 #include "transforms/program.h"
@@ -257,6 +258,17 @@ void check_random_graphs(uint64_t first, uint64_t last) {
 TEST_CASE("compile: random graphs, bit for bit, in all modes") {
   auto [first, last] = seeds(400);
   check_random_graphs(first, last);
+}
+
+TEST_CASE("compile: random graphs as kernels, bit for bit, in all modes") {
+  CompileKernelsSetting setting(CompileKernels::at_once);
+  auto [first, last] = seeds(40);
+  check_random_graphs(first, last);
+}
+
+TEST_CASE("compile: hundreds of random graphs as kernels [long]") {
+  CompileKernelsSetting setting(CompileKernels::at_once);
+  check_random_graphs(7000, 7800);
 }
 
 TEST_CASE("compile: thousands of random graphs [long]") { check_random_graphs(1000, 6000); }

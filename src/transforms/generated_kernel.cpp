@@ -1,0 +1,203 @@
+#include "transforms/generated_kernel.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "base/environment.h"
+#include "devices/cpu/jit/dispatch.h"
+#include "exec/background.h"
+#include "kernels/cpu/chain.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/layout.h"
+#include "ops/elementwise.h"
+
+namespace holdfast::detail {
+namespace {
+
+using environment::CompileKernels;
+
+// Measured by scripts (see ARCHITECTURE.md): what a kernel saves on an element by a step that the
+// block engine has in a chain, 0.012 ns, and by one that goes through a block, three times that.
+// Compiling takes 60 ms.
+constexpr int64_t chained_weight = 1, block_weight = 3;
+constexpr int64_t worth_compiling = int64_t{1} << 32;
+// What a call saves whatever its size, in the same unit.
+constexpr int64_t call_weight = 1 << 14;
+// Groups of fewer steps gain too little.
+constexpr int64_t least_weight = 4;
+// Threadgroups at the end of a row run with masks unless they are whole simdgroups.
+constexpr int64_t simdgroup = 32, many_columns = 2048;
+// Long chains of few operands: elements that take turns in a thread fit into the registers.
+constexpr size_t long_chain = 12, few_operands = 4;
+constexpr int turns = 4;
+constexpr int64_t most_elements = (int64_t{1} << 31) - 1;
+constexpr uint32_t threadgroup = 256;
+constexpr size_t most_variants = 8;
+
+// What an input is to the outputs; sets the number of columns, or compares with those of others.
+std::optional<InputAccess> access_of(const array& input, const Shape& shape, int64_t& columns) {
+  if (input.size() == 1 || input.data_size() == 1) return InputAccess::scalar;
+  if (input.flags().row_contiguous && input.shape() == shape) return InputAccess::element;
+  std::vector<int64_t> strides(shape.size(), 0);
+  size_t lead = shape.size() - input.ndim();
+  for (size_t i = 0; i < input.ndim(); ++i) {
+    if (input.shape()[i] > 1) strides[lead + i] = input.strides()[i];
+  }
+  cpu::CollapsedLayout layout =
+      cpu::collapse(std::span(shape.data(), shape.size()), std::span<const int64_t>(strides));
+  if (layout.is_dense()) return InputAccess::element;
+  if (layout.dimensions() != 2) return std::nullopt;
+  bool is_row = layout.strides[0] == 0 && layout.strides[1] == 1;
+  bool is_column = layout.strides[0] == 1 && layout.strides[1] == 0;
+  if (!is_row && !is_column) return std::nullopt;
+  if (columns != 0 && columns != layout.shape[1]) return std::nullopt;
+  columns = layout.shape[1];
+  return is_row ? InputAccess::column : InputAccess::row;
+}
+
+bool is_forced() { return environment::settings().compile_kernels == CompileKernels::at_once; }
+
+bool can_take_over(const array& input, InputAccess access, const array& output) {
+  return access == InputAccess::element && input.is_donatable() &&
+         input.itemsize() == output.itemsize() && input.flags().row_contiguous &&
+         input.data_size() == input.size() && input.shape() == output.shape();
+}
+
+}  // namespace
+
+GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps,
+                                   std::span<const size_t> outputs)
+    : steps_(steps.begin(), steps.end()), is_output_(steps.size(), 0) {
+  for (size_t output : outputs) is_output_[output] = 1;
+  const cpu::simd::ChainKernels& chains = cpu::simd::chain_kernels();
+  for (const FusedStep& step : steps_) {
+    bool is_chained = step.dtype == float32 && step.operand_dtype == float32 &&
+                      step.op != AsType::code && chains.ops[step.op];
+    weight_ += is_chained ? chained_weight : block_weight;
+  }
+}
+
+bool GeneratedKernels::find_walk(const std::vector<array>& inputs,
+                                 const std::vector<array>& outputs, Walk& walk) const {
+  const Shape& shape = outputs.back().shape();
+  walk.size = static_cast<int64_t>(outputs.back().size());
+  if (walk.size == 0 || walk.size > most_elements) return false;
+  int64_t columns = 0;
+  for (const array& input : inputs) {
+    std::optional<InputAccess> access = access_of(input, shape, columns);
+    if (!access) return false;
+    walk.accesses.push_back(*access);
+  }
+  if (columns % simdgroup != 0 && columns < many_columns && !is_forced()) return false;
+  walk.columns = static_cast<uint32_t>(columns == 0 ? walk.size : columns);
+  walk.rows = static_cast<uint32_t>(walk.size / walk.columns);
+  auto large = std::count_if(walk.accesses.begin(), walk.accesses.end(),
+                             [](InputAccess access) { return access != InputAccess::scalar; });
+  uint32_t& divided = columns == 0 ? walk.columns : walk.rows;
+  if (steps_.size() >= long_chain && static_cast<size_t>(large) + outputs.size() <= few_operands &&
+      divided % turns == 0) {
+    walk.per_thread = turns;
+    divided /= turns;
+  }
+  return true;
+}
+
+std::shared_ptr<GeneratedKernels::Variant> GeneratedKernels::variant_for(
+    const std::vector<array>& inputs, const Walk& walk) {
+  std::lock_guard guard(mutex_);
+  for (const std::shared_ptr<Variant>& variant : variants_) {
+    if (variant->accesses == walk.accesses && variant->per_thread == walk.per_thread) {
+      return variant;
+    }
+  }
+  if (variants_.size() == most_variants) return nullptr;
+  auto variant = std::make_shared<Variant>();
+  variant->accesses = walk.accesses;
+  variant->per_thread = walk.per_thread;
+  std::vector<GeneratedInput> described;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    described.push_back({inputs[i].dtype(), walk.accesses[i]});
+  }
+  std::optional<std::string> text =
+      generated_source(steps_, is_output_, described, walk.per_thread);
+  if (text) {
+    msl::KernelSource source;
+    source.kernel = source.entry = "compiled";
+    source.text = std::move(*text);
+    jit::CompileOptions options;
+    options.instruction_set = jit::host_instruction_set();
+    variant->request = make_ref<exec::KernelRequest>(std::move(source), options,
+                                                     exec::KernelLibrary::get().compiler_version());
+  } else {
+    variant->state.store(Variant::State::impossible);
+  }
+  variants_.push_back(variant);
+  return variant;
+}
+
+// The kernel, if it is there. Notes that it was wanted.
+Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>& variant,
+                                                  const Walk& walk) const {
+  using State = Variant::State;
+  auto make = [variant] {
+    try {
+      exec::KernelLibrary::get().get(variant->request);
+      variant->state.store(State::ready, std::memory_order_release);
+    } catch (const std::exception&) {
+      // No compiler, or no memory: the block engine does as well.
+      variant->state.store(State::impossible);
+    }
+  };
+  if (variant->state.load(std::memory_order_acquire) == State::not_wanted) {
+    int64_t work = walk.size * weight_ + call_weight;
+    work += variant->work.fetch_add(work, std::memory_order_relaxed);
+    State expected = State::not_wanted;
+    if (is_forced()) {
+      make();
+    } else if (work >= worth_compiling &&
+               variant->state.compare_exchange_strong(expected, State::wanted)) {
+      exec::run_in_background(make);
+    }
+  }
+  if (variant->state.load(std::memory_order_acquire) != State::ready) return nullptr;
+  try {
+    return exec::KernelLibrary::get().get(variant->request);
+  } catch (const std::exception&) {
+    variant->state.store(State::impossible);
+    return nullptr;
+  }
+}
+
+bool GeneratedKernels::encode(Encoder& encoder, const std::vector<array>& inputs,
+                              std::vector<array>& outputs) {
+  if (environment::settings().compile_kernels == CompileKernels::never) return false;
+  // Kernels do not write past the cache, as the block engine does with what is larger.
+  bool pays = weight_ >= least_weight && outputs.back().nbytes() <= cpu::stream_threshold();
+  Walk walk;
+  if ((!pays && !is_forced()) || !find_walk(inputs, outputs, walk)) return false;
+  std::shared_ptr<Variant> variant = variant_for(inputs, walk);
+  if (!variant) return false;
+  Ref<exec::Pipeline> pipeline = pipeline_of(variant, walk);
+  if (!pipeline) return false;
+
+  SmallVector<KernelBinding, 16> bindings;
+  for (const array& input : inputs) bindings.push_back(KernelBinding::input(input));
+  uint32_t taken = 0;
+  for (array& output : outputs) {
+    bool is_in_place = false;
+    for (size_t i = 0; i < inputs.size() && !is_in_place; ++i) {
+      if ((taken >> i & 1) || !can_take_over(inputs[i], walk.accesses[i], output)) continue;
+      output.copy_shared_buffer(inputs[i]);
+      taken |= 1u << i;
+      is_in_place = true;
+    }
+    if (!is_in_place) encoder.allocate(output);
+    bindings.push_back(KernelBinding::output(output));
+  }
+  encoder.dispatch(*pipeline, {bindings.data(), bindings.size()}, {walk.columns, walk.rows, 1},
+                   {threadgroup, 1, 1});
+  return true;
+}
+
+}  // namespace holdfast::detail

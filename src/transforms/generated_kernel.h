@@ -1,0 +1,62 @@
+// GeneratedKernels: the second way to run a group of element-wise steps, as a compiled kernel.
+//
+// The block engine runs every group at once, and a kernel takes 50 to 100 ms to compile. So a group
+// is run by the block engine first; once it has worked long enough that compiling would have paid,
+// another thread makes the kernel (or finds it on disk), and later calls use it. Both give the same
+// bits, so that it does not matter when that happens. The kernel is one of the library's, as those
+// of fast::metal_kernel are.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/sync.h"
+#include "exec/kernel_library.h"
+#include "graph/op.h"
+#include "transforms/generated_source.h"
+
+namespace holdfast::detail {
+
+// Of one group. Any thread may use it at any time.
+class GeneratedKernels {
+ public:
+  // `outputs` are the steps that make them, in rising order.
+  GeneratedKernels(std::span<const FusedStep> steps, std::span<const size_t> outputs);
+
+  // Gives the outputs memory and encodes the kernel for these inputs. False, and nothing done, when
+  // there is none: the block engine has to run the group.
+  bool encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs);
+
+ private:
+  // The kernel for one way in which the inputs lie in memory.
+  struct Variant {
+    enum class State : uint8_t { not_wanted, wanted, ready, impossible };
+    std::vector<InputAccess> accesses;
+    int per_thread;
+    Ref<const exec::KernelRequest> request;
+    sync::Atomic<State> state{State::not_wanted};
+    sync::Atomic<int64_t> work{0};  // element-steps of the block engine so far
+  };
+  // How the outputs are walked.
+  struct Walk {
+    std::vector<InputAccess> accesses;
+    uint32_t columns = 0, rows = 1;
+    int per_thread = 1;
+    int64_t size = 0;
+  };
+
+  bool find_walk(const std::vector<array>& inputs, const std::vector<array>& outputs,
+                 Walk& walk) const;
+  std::shared_ptr<Variant> variant_for(const std::vector<array>& inputs, const Walk& walk);
+  Ref<exec::Pipeline> pipeline_of(const std::shared_ptr<Variant>& variant, const Walk& walk) const;
+
+  const std::vector<FusedStep> steps_;
+  std::vector<char> is_output_;  // by step
+  int64_t weight_ = 0;           // of the steps, in chained steps of the block engine
+  sync::Mutex mutex_;
+  std::vector<std::shared_ptr<Variant>> variants_;  // guarded by mutex_
+};
+
+}  // namespace holdfast::detail
