@@ -7,11 +7,77 @@ namespace holdfast {
 
 namespace {
 
+// What a convolution was called with: a value for each spatial dimension.
+struct Parameters {
+  std::vector<int> stride, low, high, dilation, input_dilation;
+  int groups;
+  bool flip;
+};
+
+// For which shapes the numbers of the parameters are right.
+enum class Follows : uint8_t {
+  any,          // the user gave them
+  same_kernel,  // they were computed from the size of the kernel
+  nothing       // they were computed from the sizes of all
+};
+
+cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
+                               const Shape& weight) {
+  auto fail = [](const auto&... parts) { throw std::invalid_argument(text("[conv] ", parts...)); };
+  int channels = input.back(), outputs = weight[0], groups = parameters.groups;
+  if (groups < 1 || channels % groups != 0 || outputs % groups != 0) {
+    fail("channels (", channels, ") and outputs (", outputs,
+         ") must be multiples of the number of groups, got ", groups);
+  }
+  if (weight.back() != channels / groups) {
+    fail("last dimension of weight (", weight.back(), ") must be channels / groups (", channels,
+         " / ", groups, "): shapes ", input, " and ", weight);
+  }
+  cpu::ConvolutionShape shape{};
+  shape.batch = input[0];
+  shape.channels = channels;
+  shape.outputs = outputs;
+  shape.groups = groups;
+  shape.flip = parameters.flip;
+  size_t missing = 5 - input.size();
+  for (size_t d = 0; d < 3; ++d) {
+    shape.size[d] = shape.kernel[d] = shape.result[d] = 1;
+    shape.stride[d] = shape.dilation[d] = shape.input_dilation[d] = 1;
+    shape.padding[d] = 0;
+    if (d < missing) continue;
+    size_t from = d - missing;
+    shape.size[d] = input[from + 1];
+    shape.kernel[d] = weight[from + 1];
+    shape.stride[d] = parameters.stride[from];
+    shape.padding[d] = parameters.low[from];
+    shape.dilation[d] = parameters.dilation[from];
+    shape.input_dilation[d] = parameters.input_dilation[from];
+    int64_t spread = shape.size[d] == 0 ? 0 : (shape.size[d] - 1) * shape.input_dilation[d] + 1;
+    int64_t reach = (shape.kernel[d] - 1) * shape.dilation[d] + 1;
+    int64_t room = spread + parameters.low[from] + parameters.high[from] - reach;
+    if (room < 0 || shape.kernel[d] == 0) {
+      fail("the kernel does not fit the padded input: shapes ", input, " and ", weight);
+    }
+    shape.result[d] = room / shape.stride[d] + 1;
+  }
+  return shape;
+}
+
+Shape result_of(const cpu::ConvolutionShape& shape, size_t dimensions) {
+  Shape result{static_cast<ShapeElem>(shape.batch)};
+  for (size_t d = 3 - dimensions; d < 3; ++d) result.push_back(safe_cast(shape.result[d], "conv"));
+  result.push_back(static_cast<ShapeElem>(shape.outputs));
+  return result;
+}
+
 // Inputs: input and weights, of one dtype.
 class Convolution final : public Recorded<Convolution, Op> {
  public:
-  Convolution(Stream stream, const cpu::ConvolutionShape& shape)
-      : Recorded(stream), shape_(shape) {}
+  Convolution(Stream stream, Parameters parameters, Follows follows, Shape kernel)
+      : Recorded(stream),
+        parameters_(std::move(parameters)),
+        follows_(follows),
+        kernel_(std::move(kernel)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
     array& out = outputs[0];
@@ -19,14 +85,15 @@ class Convolution final : public Recorded<Convolution, Op> {
     if (out.size() == 0) return;
     array input = make_dense(encoder, name(), inputs[0]);
     array weights = make_dense(encoder, name(), inputs[1]);
-    cpu::ConvolutionPlan plan(out.dtype(), shape_);
+    cpu::ConvolutionShape shape = shape_of(parameters_, input.shape(), weights.shape());
+    cpu::ConvolutionPlan plan(out.dtype(), shape);
     encoder.input(input);
     encoder.input(weights);
     encoder.output(out);
     const void* from = input.data<char>();
     const void* with = weights.data<char>();
     void* to = out.data<char>();
-    int64_t depth = static_cast<int64_t>(weights.size()) / shape_.outputs;
+    int64_t depth = static_cast<int64_t>(weights.size()) / shape.outputs;
     int64_t work =
         static_cast<int64_t>(out.size()) * depth / 8 + static_cast<int64_t>(out.nbytes());
     int64_t tasks = plan.tasks();
@@ -37,16 +104,28 @@ class Convolution final : public Recorded<Convolution, Op> {
       }
     });
   }
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    const Shape &input = inputs[0].shape(), &weight = inputs[1].shape();
+    if (follows_ == Follows::nothing) return Op::output_shapes(inputs);
+    if (follows_ == Follows::same_kernel && weight != kernel_) {
+      throw std::invalid_argument(text("[conv] a transposed convolution that was traced with ",
+                                       "weights of shape ", kernel_, " takes no others, got ",
+                                       weight));
+    }
+    Shape result = result_of(shape_of(parameters_, input, weight), input.size() - 2);
+    checked_size("conv", result, inputs[0].dtype());
+    return {std::move(result)};
+  }
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>& argnums,
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
   const char* name() const override { return "Convolution"; }
+  static constexpr const char* recorded_as = "GeneralConvolution";
   auto members() const {
-    return std::tuple(spatial(shape_.stride, 3), spatial(shape_.padding, 3),
-                      spatial(shape_.dilation, 3), spatial(shape_.input_dilation, 3),
-                      static_cast<int>(shape_.groups), shape_.flip);
+    const Parameters& p = parameters_;
+    return std::tie(p.stride, p.low, p.high, p.dilation, p.input_dilation, p.groups, p.flip);
   }
 
  private:
@@ -57,13 +136,25 @@ class Convolution final : public Recorded<Convolution, Op> {
                     bool flip);
   array of_input(const array& input, const array& weight, const array& cotangent);
   array of_weight(const array& input, const array& weight, const array& cotangent);
-  // A column of shape_ for the spatial dimensions that there are.
-  std::vector<int> spatial(const int64_t (&column)[3], size_t dimensions) const {
-    return {column + 3 - dimensions, column + 3};
-  }
 
-  cpu::ConvolutionShape shape_;
+  const Parameters parameters_;
+  const Follows follows_;
+  const Shape kernel_;  // the shape of the weights
 };
+
+// `input` and `weight` have three to five dimensions, as many as each other.
+array convolution(const array& input, const array& weight, Parameters parameters, Follows follows,
+                  StreamOrDevice s) {
+  Dtype dtype = promote_types(input.dtype(), weight.dtype());
+  if (!issubdtype(dtype, inexact)) {
+    throw std::invalid_argument(text("[conv] expected a floating or complex dtype, got ", dtype));
+  }
+  Shape result = result_of(shape_of(parameters, input.shape(), weight.shape()), input.ndim() - 2);
+  checked_size("conv", result, dtype);
+  return make_node<Convolution>(std::move(result), dtype,
+                                {astype(input, dtype, s), astype(weight, dtype, s)}, s,
+                                std::move(parameters), follows, weight.shape());
+}
 
 array Convolution::with_result(const array& input, const array& weight, const Shape& like,
                                const std::vector<int>& stride, const std::vector<int>& low,
@@ -76,8 +167,9 @@ array Convolution::with_result(const array& input, const array& weight, const Sh
     int reach = (weight.shape(axis) - 1) * dilation[d] + 1;
     high.push_back((like[d + 1] - 1) * stride[d] + reach - spread - low[d]);
   }
-  return conv_general(input, weight, stride, low, high, dilation, input_dilation,
-                      static_cast<int>(shape_.groups), flip, stream());
+  Parameters parameters{stride, low, std::move(high), dilation, input_dilation, parameters_.groups,
+                        flip};
+  return convolution(input, weight, std::move(parameters), Follows::nothing, stream());
 }
 
 // Each element of the input is reached from the results that it went into, through the same weights
@@ -85,41 +177,36 @@ array Convolution::with_result(const array& input, const array& weight, const Sh
 array Convolution::of_input(const array& input, const array& weight, const array& cotangent) {
   Stream s = stream();
   size_t dimensions = input.ndim() - 2;
-  std::vector<int> stride = spatial(shape_.stride, dimensions),
-                   dilation = spatial(shape_.dilation, dimensions),
-                   padding = spatial(shape_.padding, dimensions), low;
+  const Parameters& p = parameters_;
+  std::vector<int> low;
   for (size_t d = 0; d < dimensions; ++d) {
-    low.push_back((weight.shape(static_cast<int>(d) + 1) - 1) * dilation[d] - padding[d]);
+    low.push_back((weight.shape(static_cast<int>(d) + 1) - 1) * p.dilation[d] - p.low[d]);
   }
   // (groups, outputs, …, channels) with outputs and channels exchanged.
-  int groups = static_cast<int>(shape_.groups);
-  array turned = unflatten(weight, 0, {groups, -1}, s);
+  array turned = unflatten(weight, 0, {p.groups, -1}, s);
   turned = flatten(swapaxes(turned, 1, -1, s), 0, 1, s);
   if (weight.dtype() == complex64) turned = conjugate(turned, s);
-  return with_result(cotangent, turned, input.shape(), spatial(shape_.input_dilation, dimensions),
-                     low, dilation, stride, !shape_.flip);
+  return with_result(cotangent, turned, input.shape(), p.input_dilation, low, p.dilation, p.stride,
+                     !p.flip);
 }
 
 // Each weight is reached from all places where it was used: the input, convolved with the
 // cotangent, where the batch is what is summed over.
 array Convolution::of_weight(const array& input, const array& weight, const array& cotangent) {
   Stream s = stream();
-  size_t dimensions = input.ndim() - 2;
-  int groups = static_cast<int>(shape_.groups);
+  const Parameters& p = parameters_;
   array images = input.dtype() == complex64 ? conjugate(input, s) : input;
   // (batch, …, groups, channels) becomes (channels, …, groups * batch).
-  images = moveaxis(unflatten(images, -1, {groups, -1}, s), 0, -1, s);
+  images = moveaxis(unflatten(images, -1, {p.groups, -1}, s), 0, -1, s);
   images = flatten(moveaxis(images, -2, 0, s), -2, -1, s);
   array kernels = swapaxes(cotangent, 0, -1, s);
   Shape like = weight.shape();
   array result =
-      with_result(images, kernels, like, spatial(shape_.dilation, dimensions),
-                  spatial(shape_.padding, dimensions), spatial(shape_.stride, dimensions),
-                  spatial(shape_.input_dilation, dimensions), false);
+      with_result(images, kernels, like, p.dilation, p.low, p.stride, p.input_dilation, false);
   result = swapaxes(result, 0, -1, s);
-  if (!shape_.flip) return result;
+  if (!p.flip) return result;
   std::vector<int> axes;
-  for (size_t d = 0; d < dimensions; ++d) axes.push_back(static_cast<int>(d) + 1);
+  for (size_t d = 0; d < p.stride.size(); ++d) axes.push_back(static_cast<int>(d) + 1);
   return flip(result, axes, s);
 }
 
@@ -148,15 +235,7 @@ std::pair<std::vector<array>, std::vector<int>> Convolution::vmap(const std::vec
   array input = moveaxis(inputs[0], axes[0], 0, s);
   int size = input.shape(0);
   if (size == 0) return {};
-  cpu::ConvolutionShape shape = shape_;
-  shape.batch *= size;
-  array images = flatten(input, 0, 1, s);
-  Shape result{images.shape(0)};
-  size_t dimensions = images.ndim() - 2;
-  for (int dim : spatial(shape_.result, dimensions)) result.push_back(dim);
-  result.push_back(static_cast<ShapeElem>(shape_.outputs));
-  array out =
-      make_node<Convolution>(std::move(result), images.dtype(), {images, inputs[1]}, s, shape);
+  array out = convolution(flatten(input, 0, 1, s), inputs[1], parameters_, follows_, s);
   return {{unflatten(out, 0, {size, inputs[0].shape(axes[0] == 0 ? 1 : 0)}, s)}, {0}};
 }
 
@@ -187,6 +266,26 @@ void check_dimensions(const char* op, const array& input, size_t spatial) {
   }
 }
 
+Parameters checked(const array& input, const array& weight, const std::vector<int>& stride,
+                   const std::vector<int>& low, const std::vector<int>& high,
+                   const std::vector<int>& dilation, const std::vector<int>& input_dilation,
+                   int groups, bool flip) {
+  if (input.ndim() < 3 || input.ndim() > 5 || weight.ndim() != input.ndim()) {
+    throw std::invalid_argument(
+        text("[conv] expected input and weight with three to five dimensions, alike, got shapes ",
+             input.shape(), " and ", weight.shape()));
+  }
+  size_t spatial = input.ndim() - 2;
+  constexpr int any = std::numeric_limits<int>::min();
+  return {each("stride", stride, spatial, 1, 1),
+          each("padding", low, spatial, 0, any),
+          each("padding", high, spatial, 0, any),
+          each("kernel dilation", dilation, spatial, 1, 1),
+          each("input dilation", input_dilation, spatial, 1, 1),
+          groups,
+          flip};
+}
+
 array transposed(const char* op, const array& input, const array& weight,
                  const std::vector<int>& stride, const std::vector<int>& padding,
                  const std::vector<int>& dilation, const std::vector<int>& output_padding,
@@ -199,7 +298,8 @@ array transposed(const char* op, const array& input, const array& weight,
     low.push_back(safe_cast(reach - padding[d], op));
     high.push_back(safe_cast(reach - padding[d] + output_padding[d], op));
   }
-  return conv_general(input, weight, {}, low, high, dilation, stride, groups, true, s);
+  Parameters parameters = checked(input, weight, {}, low, high, dilation, stride, groups, true);
+  return convolution(input, weight, std::move(parameters), Follows::same_kernel, s);
 }
 
 std::vector<int> list(const std::pair<int, int>& p) { return {p.first, p.second}; }
@@ -212,65 +312,9 @@ std::vector<int> list(const std::tuple<int, int, int>& t) {
 array conv_general(array input, array weight, std::vector<int> stride, std::vector<int> padding_lo,
                    std::vector<int> padding_hi, std::vector<int> kernel_dilation,
                    std::vector<int> input_dilation, int groups, bool flip, StreamOrDevice s) {
-  auto fail = [](const auto&... parts) { throw std::invalid_argument(text("[conv] ", parts...)); };
-  if (input.ndim() < 3 || input.ndim() > 5 || weight.ndim() != input.ndim()) {
-    fail("expected input and weight with three to five dimensions, alike, got shapes ",
-         input.shape(), " and ", weight.shape());
-  }
-  size_t spatial = input.ndim() - 2;
-  stride = each("stride", stride, spatial, 1, 1);
-  constexpr int any = std::numeric_limits<int>::min();
-  padding_lo = each("padding", padding_lo, spatial, 0, any);
-  padding_hi = each("padding", padding_hi, spatial, 0, any);
-  kernel_dilation = each("kernel dilation", kernel_dilation, spatial, 1, 1);
-  input_dilation = each("input dilation", input_dilation, spatial, 1, 1);
-  int channels = input.shape(-1), outputs = weight.shape(0);
-  if (groups < 1 || channels % groups != 0 || outputs % groups != 0) {
-    fail("channels (", channels, ") and outputs (", outputs,
-         ") must be multiples of the number of groups, got ", groups);
-  }
-  if (weight.shape(-1) != channels / groups) {
-    fail("last dimension of weight (", weight.shape(-1), ") must be channels / groups (", channels,
-         " / ", groups, "): shapes ", input.shape(), " and ", weight.shape());
-  }
-  Dtype dtype = promote_types(input.dtype(), weight.dtype());
-  if (!issubdtype(dtype, inexact)) fail("expected a floating or complex dtype, got ", dtype);
-  cpu::ConvolutionShape shape{};
-  shape.batch = input.shape(0);
-  shape.channels = channels;
-  shape.outputs = outputs;
-  shape.groups = groups;
-  shape.flip = flip;
-  Shape result{input.shape(0)};
-  for (size_t d = 0; d < 3; ++d) {
-    shape.size[d] = shape.kernel[d] = shape.result[d] = 1;
-    shape.stride[d] = shape.dilation[d] = shape.input_dilation[d] = 1;
-    shape.padding[d] = 0;
-    size_t missing = 3 - spatial;
-    if (d < missing) continue;
-    size_t from = d - missing;
-    int axis = static_cast<int>(from) + 1;
-    shape.size[d] = input.shape(axis);
-    shape.kernel[d] = weight.shape(axis);
-    shape.stride[d] = stride[from];
-    shape.padding[d] = padding_lo[from];
-    shape.dilation[d] = kernel_dilation[from];
-    shape.input_dilation[d] = input_dilation[from];
-    int64_t spread = shape.size[d] == 0 ? 0 : (shape.size[d] - 1) * shape.input_dilation[d] + 1;
-    int64_t reach = (shape.kernel[d] - 1) * shape.dilation[d] + 1;
-    int64_t room = spread + padding_lo[from] + padding_hi[from] - reach;
-    if (room < 0 || shape.kernel[d] == 0) {
-      fail("the kernel does not fit the padded input: shapes ", input.shape(), " and ",
-           weight.shape());
-    }
-    shape.result[d] = room / shape.stride[d] + 1;
-    result.push_back(safe_cast(shape.result[d], "conv"));
-  }
-  result.push_back(outputs);
-  checked_size("conv", result, dtype);
-  return make_node<Convolution>(
-      std::move(result), dtype,
-      {astype(std::move(input), dtype, s), astype(std::move(weight), dtype, s)}, s, shape);
+  Parameters parameters = checked(input, weight, stride, padding_lo, padding_hi, kernel_dilation,
+                                  input_dilation, groups, flip);
+  return convolution(input, weight, std::move(parameters), Follows::any, s);
 }
 
 array conv1d(const array& input, const array& weight, int stride, int padding, int dilation,

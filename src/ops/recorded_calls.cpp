@@ -197,34 +197,11 @@ array scatter_along_axis(Call call, UpdateMode mode, int axis) {
   throw std::invalid_argument("expected to replace or to add");
 }
 
-array convolve(Call call, const Axes& stride, const Axes& padding, const Axes& dilation,
-               const Axes& input_dilation, int groups, bool flip) {
+array convolve(Call call, const Axes& stride, const Axes& low, const Axes& high,
+               const Axes& dilation, const Axes& input_dilation, int groups, bool flip) {
   const Arrays& in = call.exactly(2);
-  size_t dimensions = call.shapes[0].size() - 2;
-  for (const Axes* column : {&stride, &padding, &dilation, &input_dilation}) {
-    if (column->size() != 3 || dimensions < 1 || dimensions > 3) {
-      throw std::invalid_argument("expected numbers for three dimensions");
-    }
-  }
-  if (in[0].ndim() != dimensions + 2 || in[1].ndim() != dimensions + 2) {
-    throw std::invalid_argument(text("expected input and weight with ", dimensions + 2,
-                                     " dimensions, got shapes ", in[0].shape(), " and ",
-                                     in[1].shape()));
-  }
-  auto spatial = [&](const Axes& column) {
-    return Axes(column.end() - static_cast<std::ptrdiff_t>(dimensions), column.end());
-  };
-  // The high padding is what the result needs.
-  Axes strides = spatial(stride), low = spatial(padding), spread = spatial(input_dilation),
-       reach = spatial(dilation), high;
-  for (size_t d = 0; d < dimensions; ++d) {
-    int axis = static_cast<int>(d) + 1;
-    int64_t size = in[0].shape(axis), kernel = in[1].shape(axis), result = call.shapes[0][d + 1];
-    int64_t inputs = size == 0 ? 0 : (size - 1) * spread[d] + 1;
-    int64_t needed = (result - 1) * strides[d] + (kernel - 1) * reach[d] + 1;
-    high.push_back(safe_cast(needed - inputs - low[d], "conv"));
-  }
-  return conv_general(in[0], in[1], strides, low, high, reach, spread, groups, flip, call.stream);
+  return conv_general(in[0], in[1], stride, low, high, dilation, input_dilation, groups, flip,
+                      call.stream);
 }
 
 array normalise(Call call, cpu::NormKind norm, float epsilon, bool has_weight, bool has_bias) {
@@ -446,7 +423,7 @@ constexpr Kind kinds[] = {
       const Arrays& in = c.exactly(3);
       return segmented_mm(in[0], in[1], in[2], c.stream);
     }>("SegmentedMM"),
-    kind<convolve>("Convolution"),
+    kind<convolve>("GeneralConvolution"),
     kind<attention>("ScaledDotProductAttention"),
     kind<factorise>("Factorisation"),
 

@@ -191,3 +191,40 @@ TEST_CASE("shapeless compile: given sizes that do not fit are refused when it is
   CHECK_THROWS_WITH_AS(wide({numbered({8, 6})}), doctest::Contains("broadcast"),
                        std::invalid_argument);
 }
+
+TEST_CASE("shapeless compile: convolutions follow their input, and their kernel where they can") {
+  auto images = [](int batch, int size) { return numbered({batch, size, size + 1, 2}); };
+  array weight = numbered({4, 3, 2, 2}), larger = numbered({2, 4, 3, 2});
+  // Of two high paddings that give one shape in the trace, each keeps its own.
+  Function plain = [](const Arrays& in) {
+    std::vector<int> two = {2, 2}, one = {1, 1}, none = {0, 0};
+    return Arrays{conv2d(in[0], in[1], {1, 1}, {1, 2}),
+                  conv_general(in[0], in[1], two, none, none, one, one, 1, true),
+                  conv_general(in[0], in[1], two, none, {1, 1}, one, one, 1, true)};
+  };
+  Function compiled = compile(plain, true);
+  for (const Arrays& in :
+       {Arrays{images(1, 5), weight}, Arrays{images(3, 8), weight}, Arrays{images(2, 6), larger}}) {
+    Arrays got = compiled(in), expected = plain(in);
+    for (size_t k = 0; k < got.size(); ++k) CHECK(array_equal(got[k], expected[k]).item<bool>());
+  }
+  CHECK_THROWS_WITH_AS(compiled({images(1, 1), larger}), doctest::Contains("does not fit"),
+                       std::invalid_argument);
+
+  // The padding of a transposed one is made of the size of its kernel.
+  Function transposed = [](const Arrays& in) {
+    return Arrays{conv_transpose2d(in[0], in[1], {2, 2}, {1, 1})};
+  };
+  compiled = compile(transposed, true);
+  for (const array& in : {images(1, 5), images(2, 7)}) {
+    CHECK(array_equal(compiled({in, weight})[0], transposed({in, weight})[0]).item<bool>());
+  }
+  CHECK_THROWS_AS(compiled({images(1, 5), larger}), std::invalid_argument);
+
+  // That of a derivative, of all sizes.
+  Function slope = [](const Arrays& in) {
+    return Arrays{grad([&](const array& x) { return sum(conv2d(x, in[1])); })(in[0])};
+  };
+  CHECK_THROWS_WITH_AS(compile(slope, true)({images(1, 5), weight}),
+                       doctest::Contains("a function with Convolution"), std::invalid_argument);
+}
