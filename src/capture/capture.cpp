@@ -34,6 +34,19 @@ Place read_place(ByteReader& in) {
 
 }  // namespace
 
+msl::KernelSource source_of(const Pipeline& pipeline) {
+  msl::KernelSource source;
+  source.kernel = pipeline.name;
+  source.entry = pipeline.entry;
+  source.text = pipeline.source;
+  source.math = static_cast<msl::MathMode>(pipeline.math);
+  source.parts.push_back({pipeline.name, 0, source.text.size()});
+  for (const Pipeline::Constant& constant : pipeline.constants) {
+    source.constants.push_back({constant.index, constant.name, constant.type, constant.bits});
+  }
+  return source;
+}
+
 Capture::Capture(const std::string& path) : name(path) {
   std::error_code error;
   file_bytes = std::filesystem::file_size(path, error);

@@ -15,6 +15,7 @@
 #include "devices/command_list.h"
 #include "exec/layers/capture/capture_file.h"
 #include "graph/op_note.h"
+#include "msl/kernel_source.h"
 
 struct sqlite3;
 
@@ -99,6 +100,9 @@ struct Pipeline {
   };
   std::vector<Constant> constants;
 };
+
+// Its source as the compiler takes it.
+msl::KernelSource source_of(const Pipeline& pipeline);
 
 struct Queue {
   int stream = 0;

@@ -338,6 +338,9 @@ class Player {
             std::memcpy(buffers[i], argument.value.data(), argument.value.size());
           }
         }
+        if (exec::layers::want(exec::Layer::encoding)) {
+          note_slots(queue, command, arguments, *dispatch);
+        }
         dispatch->buffers = buffers;
         dispatch->threadgroup_bytes = sizes;
         std::copy(std::begin(command.grid), std::end(command.grid), dispatch->grid);
@@ -354,25 +357,42 @@ class Player {
     queue.add(std::move(made), nullptr);
   }
 
+  // What is bound to which slot, for the validator.
+  void note_slots(exec::Queue& queue, const Command& command,
+                  const std::vector<msl::KernelArgument>& arguments, exec::Dispatch& dispatch) {
+    auto* slots = static_cast<exec::BoundSlot*>(queue.parameters(
+        std::max<size_t>(arguments.size(), 1) * sizeof(exec::BoundSlot), alignof(exec::BoundSlot)));
+    uint32_t count = 0;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].kind == msl::KernelArgument::Kind::threadgroup) continue;
+      const Argument& argument = command.arguments[i];
+      auto* noted = new (&slots[count++]) exec::BoundSlot;
+      noted->slot = arguments[i].slot;
+      noted->end = argument.bytes;
+      if (argument.place.buffer == 0) continue;
+      noted->buffer = memory(argument.place.buffer).buffer();
+      noted->begin = noted->end = argument.place.offset;
+      noted->is_input = true;
+      for (const Binding& binding : command.bindings) {
+        if (binding.buffer != argument.place.buffer || binding.begin > noted->begin) continue;
+        noted->end = std::max(noted->end, binding.end);
+        if (binding.writes) noted->is_input = false;
+      }
+    }
+    dispatch.slots = slots;
+    dispatch.slot_count = count;
+  }
+
   Ref<exec::Pipeline> pipeline(uint64_t id) {
     auto found = pipelines_.find(id);
     if (found != pipelines_.end()) return found->second;
     const Pipeline& recorded = capture_.pipelines.at(id);
-    msl::KernelSource source;
-    source.kernel = recorded.name;
-    source.entry = recorded.entry;
-    source.text = recorded.source;
-    source.math = static_cast<msl::MathMode>(recorded.math);
-    source.parts.push_back({recorded.name, 0, source.text.size()});
-    for (const Pipeline::Constant& constant : recorded.constants) {
-      source.constants.push_back({constant.index, constant.name, constant.type, constant.bits});
-    }
     jit::CompileOptions options;
     options.lowering = static_cast<jit::Lowering>(recorded.lowering);
     options.instruction_set = jit::host_instruction_set();
     exec::KernelLibrary& library = exec::KernelLibrary::get();
     Ref<const exec::KernelRequest> request = make_ref<exec::KernelRequest>(
-        std::move(source), std::move(options), library.compiler_version());
+        source_of(recorded), std::move(options), library.compiler_version());
     return pipelines_.emplace(id, library.get(request)).first->second;
   }
 

@@ -30,7 +30,7 @@ seen.firstByNumber = first().dataset.n;
 $("search").value = "no such thing"; $("search").oninput(); seen.foundNone = shown.length;
 $("search").value = "axpy"; $("search").oninput(); seen.found = shown.length;
 click(first().querySelector("td"));
-seen.details = $("details").querySelector("h2").textContent; seen.source = $("source").textContent;
+seen.details = $("details").querySelector("h2").textContent; seen.source = $("source").textContent; seen.lowering = $("details").textContent; seen.assembly = $("assembly").textContent.length;
 click($("peak")); seen.owners = $("owners").querySelectorAll("tr").length;
 click($("theme")); seen.theme = document.documentElement.dataset.theme;
 const box = boxes[0], at = $("timeline").getBoundingClientRect(), where = { clientX: at.left + box[0] + 1, clientY: at.top + box[2] * 26 + 10, bubbles: true };
@@ -69,10 +69,11 @@ def main():
         if len(sys.argv) > 3:
             run(*browser, f"--screenshot={sys.argv[3]}", page.as_uri())
     seen = json.loads(re.search(r'<script type="application/json" id="seen">(.*?)</script>', dom, re.S).group(1))
-    print({key: value for key, value in seen.items() if key != "source"})
+    print({key: value for key, value in seen.items() if key not in ("source", "lowering")})
     assert seen["commands"] >= 20000 and seen["longestFirst"], seen
     assert seen["firstByNumber"] == "0" and seen["foundNone"] == 0 and seen["found"] >= 19000, seen
     assert "axpy" in seen["details"] and "kernel void axpy" in seen["source"], seen
+    assert "widened for" in seen["lowering"] and seen["assembly"] > 500, seen
     assert seen["owners"] >= 2 and seen["theme"] in ("light", "dark") and seen["chosen"] >= 0, seen
 
 

@@ -5,10 +5,14 @@
 #include <cstring>
 
 #include <holdfast/holdfast.h>
+#include <holdfast/validation.h>
 
 #include "capture/file.h"
+#include "devices/cpu/jit/dispatch.h"
+#include "exec/kernel_library.h"
 #include "exec/residency.h"
 #include "kernels/cpu/instruction_set.h"
+#include "support/test_ops.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -152,4 +156,46 @@ TEST_CASE("replay: on other instruction sets, the same within rounding") {
     }
     CHECK(worst < 1e-5f);
   }
+}
+
+TEST_CASE("replay: under validation, what a recorded dispatch does wrong is found") {
+  if (!metal::is_available()) return;
+  msl::KernelSource source;
+  source.kernel = source.entry = "probe";
+  source.text =
+      "kernel void probe(const device int* x [[buffer(0)]], device int* y [[buffer(1)]], "
+      "uint i [[thread_position_in_grid]]) { y[i] = x[i]; }";
+  source.parts.push_back({"probe", 0, source.text.size()});
+  jit::CompileOptions compile;
+  compile.instruction_set = jit::host_instruction_set();
+  exec::KernelLibrary& library = exec::KernelLibrary::get();
+  Ref<const exec::KernelRequest> request =
+      make_ref<exec::KernelRequest>(source, compile, library.compiler_version());
+  Ref<exec::Pipeline> pipeline = library.get(request);
+  // `distance` elements between what the kernel reads and what it writes, in one buffer.
+  auto found_with = [&](int distance) {
+    File file("validated");
+    Stream s = default_stream(Device::cpu);
+    record(file, [&] {
+      eval(make_op(
+          "Probe", s, {counting(16)}, {16}, [=](Encoder& encoder, const auto& in, auto& out) {
+            array x(Shape{16}, int32, nullptr, {}), y(Shape{16}, int32, nullptr, {});
+            x.set_data(encoder.allocate(256));
+            y.copy_shared_buffer(x, Strides{1}, {true, true, true}, 16, distance);
+            KernelBinding overlapping[] = {KernelBinding::input(x), KernelBinding::output(y)};
+            encoder.dispatch(*pipeline, overlapping, {16}, {16});
+            encoder.allocate(out[0]);
+            KernelBinding bindings[] = {KernelBinding::input(in[0]), KernelBinding::output(out[0])};
+            encoder.dispatch(*pipeline, bindings, {16}, {16});
+          }));
+    });
+    Capture read(file.path);
+    validation::Scope scope;
+    CHECK(capture::replay(read).differences.empty());
+    std::string found;
+    for (const validation::Report& report : scope.reports()) found += report.id + ";";
+    return found;
+  };
+  CHECK(found_with(16) == "");
+  CHECK(found_with(1) == "bindings.same-memory;");
 }

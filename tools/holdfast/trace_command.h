@@ -15,6 +15,13 @@ void print_capture_command(const capture::Capture& capture, int64_t number);
 // 0 when there is no difference in what was run and written, 1 when there is.
 int print_capture_difference(const capture::Capture& a, const capture::Capture& b);
 
+// What a kernel of a capture is compiled to here. Compiles it, and runs nothing; where that does
+// not work, the summary says why.
+struct LoweredKernel {
+  std::string summary, assembly;
+};
+LoweredKernel lower_again(const capture::Pipeline& pipeline);
+
 // Chrome's trace format, which Perfetto reads.
 std::string perfetto_json(const capture::Capture& capture);
 // One page of HTML with everything in it.

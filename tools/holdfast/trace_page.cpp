@@ -12,8 +12,8 @@ R"page(<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>Holdfast capture</title>
 <style>
-:root { --back: #fbfbf9; --panel: #fff; --text: #1d2126; --soft: #667; --line: #dcdcd6; --accent: #1f6f8b; --hit: #f4b942; --bad: #b3261e; }
-:root[data-theme=dark] { --back: #14171a; --panel: #1c2024; --text: #e6e8ea; --soft: #98a2ab; --line: #31373d; --accent: #67b7d1; --hit: #b98318; --bad: #ff8a80; }
+:root { color-scheme: light; --back: #fbfbf9; --panel: #fff; --text: #1d2126; --soft: #667; --line: #dcdcd6; --accent: #1f6f8b; --hit: #f4b942; --bad: #b3261e; }
+:root[data-theme=dark] { color-scheme: dark; --back: #14171a; --panel: #1c2024; --text: #e6e8ea; --soft: #98a2ab; --line: #31373d; --accent: #67b7d1; --hit: #b98318; --bad: #ff8a80; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--text); font: 14px/1.45 system-ui, sans-serif; }
 header { display: flex; gap: 1.2em; align-items: baseline; padding: .8em 1.2em; border-bottom: 1px solid var(--line); flex-wrap: wrap; }
@@ -30,7 +30,7 @@ table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nu
 th { text-align: left; font-weight: 600; cursor: pointer; border-bottom: 1px solid var(--line); padding: .2em .5em; white-space: nowrap; user-select: none; }
 td { padding: 0 .5em; height: 24px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; max-width: 22em; }
 td.number, th.number { text-align: right; }
-#rows { height: 480px; overflow-y: auto; position: relative; border-bottom: 1px solid var(--line); }
+#head { table-layout: fixed; } #rows { height: 480px; overflow-y: auto; position: relative; border-bottom: 1px solid var(--line); }
 #rows table { position: absolute; top: 0; left: 0; table-layout: fixed; } #rows thead { visibility: hidden; }
 tr.chosen td { background: color-mix(in srgb, var(--hit) 45%, transparent); }
 #rows tbody tr:hover td, .owners tr:hover td { background: color-mix(in srgb, var(--accent) 14%, transparent); cursor: pointer; }
@@ -78,8 +78,9 @@ document.title = DATA.file;
 $("title").textContent = DATA.file;
 const streams = [...new Set(commands.map((c) => c.stream))].sort((a, b) => a - b);
 const threads = [...new Set(commands.map((c) => c.thread))].sort((a, b) => a - b);
-$("facts").textContent = `${commands.length} commands on ${streams.length} queues, ${threads.length} threads, ${us(total)} of work in ${us(end)}; ` +
-  `${DATA.pipelines.length} kernels, ${buffers.size} buffers; ${DATA.meta.state}`;
+const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+$("facts").textContent = `${commands.length} commands on ${many(streams.length, "queue")}, ${many(threads.length, "thread")}, ${us(total)} of work in ${us(end)}; ` +
+  `${many(DATA.pipelines.length, "kernel")}, ${many(buffers.size, "buffer")}; ${DATA.meta.state}`;
 const setTheme = (t) => { document.documentElement.dataset.theme = t; $("theme").textContent = t === "dark" ? "light" : "dark"; draw(); };
 $("theme").onclick = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
 
@@ -145,10 +146,10 @@ $("memoryFacts").textContent = `peak ${size(peak)} at ${us(peakTime)}`;
 function drawMemory() {
   const height = 90, [g, width] = canvas("memory", height), x = (t) => left + (t - from) / (to - from) * (width - left), y = (v) => height - 4 - v / (peak || 1) * (height - 12);
   g.fillStyle = color("--soft"); g.fillText(size(peak), 2, 14); g.fillText("0", 2, height - 4);
-  g.beginPath(); let v = 0, started = false, lastPixel = -1;
+  g.beginPath(); let v = 0, started = false, lastPixel = -1, skipped = null;
   for (const [t, after] of curve) { const px = x(t);
     if (px < left) { v = after; continue; } if (!started) { g.moveTo(left, y(v)); started = true; } if (px > width) break;
-    if (px - lastPixel >= 0.5 || after > v) { g.lineTo(px, y(v)); g.lineTo(px, y(after)); lastPixel = px; } v = after; }
+    if (px - lastPixel < 0.5 && after <= v) skipped = px; else { if (skipped !== null) g.lineTo(skipped, y(v)); skipped = null; g.lineTo(px, y(v)); g.lineTo(px, y(after)); lastPixel = px; } v = after; }
   if (!started) g.moveTo(left, y(v)); g.lineTo(width, y(v)); g.strokeStyle = color("--accent"); g.stroke();
   g.lineTo(width, height); g.lineTo(left, height); g.closePath(); g.globalAlpha = .15; g.fillStyle = color("--accent"); g.fill(); g.globalAlpha = 1;
   if (memoryTime >= 0) { g.fillStyle = color("--hit"); g.fillRect(x(memoryTime), 0, 2, height); }
@@ -187,7 +188,7 @@ function refresh() {
 }
 function drawRows() {
   const first = Math.floor($("rows").scrollTop / 24), part = shown.slice(first, first + 24);
-  $("body").style.top = first * 24 + "px";
+  $("body").style.top = first * 24 + "px"; $("head").style.width = $("rows").clientWidth + "px";
   $("body").innerHTML = widths + "<tbody>" + part.map((c) => `<tr data-n="${c.number}" class="${c.number === chosen ? "chosen" : ""}">` +
     columns.map(([, , number, text]) => `<td class="${number ? "number" : ""}" title="${escape(text(c))}">${escape(text(c))}</td>`).join("") + "</tr>").join("") + "</tbody>";
 }
@@ -213,7 +214,8 @@ function choose(n, scroll) {
   html += `<div class="flow"><div><b>waits for</b><br>${names([...before].map(([k, why]) => link(k) + (why === "memory" ? ' <span class="soft">(memory)</span>' : "")))}</div><div><b>is read by</b><br>${names([...after].map(link))}</div></div>`;
   html += "<table><tr><th>buffer</th><th>bytes</th><th>made by</th></tr>"; for (let i = 0; i < c.bindings.length; i += 4) { const b = buffers.get(c.bindings[i]) || { op: "?" };
     html += `<tr><td>${c.bindings[i + 3] ? "writes" : "reads"} #${c.bindings[i]}</td><td>${c.bindings[i + 1]} – ${c.bindings[i + 2]}</td><td>${escape(b.op)}</td></tr>`; } html += "</table>";
-  if (c.pipeline >= 0) { const p = DATA.pipelines[c.pipeline]; html += `<h2 style="margin-top:.8em">Source</h2><p class="soft">${escape(p.entry)}, ${p.lowering} lowering, ${p.math} math, key ${escape(p.key)}</p><pre id="source">${escape(p.source)}</pre>`; }
+  if (c.pipeline >= 0) { const p = DATA.pipelines[c.pipeline]; html += `<h2 style="margin-top:.8em">Source</h2><p class="soft">${escape(p.entry)}, ${p.math} math, key ${escape(p.key)}</p><pre id="source">${escape(p.source)}</pre>` +
+    (p.lowering ? `<h2>Lowering</h2><p class="soft">${escape(p.lowering)}</p>` : "") + (p.assembly ? `<details><summary>assembly</summary><pre id="assembly">${escape(p.assembly)}</pre></details>` : ""); }
   $("details").innerHTML = html;
   if (c.start + c.time < from || c.start > to) { const w = to - from; from = c.start - w / 2; to = from + w; }
   const at = shown.indexOf(c); if (scroll && at >= 0) $("rows").scrollTop = at * 24 - 200;

@@ -98,12 +98,13 @@ std::string report_html(const Capture& capture) {
   data["pipelines"] = Json::array();
   for (const auto& [id, pipeline] : capture.pipelines) {
     pipeline_place[id] = data["pipelines"].size();
-    constexpr const char* lowerings[] = {"automatic", "widened", "reference"};
+    LoweredKernel lowered = lower_again(pipeline);
     constexpr const char* modes[] = {"safe", "relaxed", "fast"};
     data["pipelines"].push_back({{"name", pipeline.name},
                                  {"key", pipeline.key},
                                  {"entry", pipeline.entry},
-                                 {"lowering", lowerings[pipeline.lowering]},
+                                 {"lowering", lowered.summary},
+                                 {"assembly", lowered.assembly},
                                  {"math", modes[pipeline.math]},
                                  {"source", pipeline.source}});
   }
