@@ -67,98 +67,90 @@ bool can_take_over(const array& input, InputAccess access, const array& output) 
 }  // namespace
 
 GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps,
-                                   std::span<const size_t> outputs)
-    : steps_(steps.begin(), steps.end()), is_output_(steps.size(), 0) {
-  for (size_t output : outputs) is_output_[output] = 1;
+                                   std::span<const size_t> outputs) {
+  Steps own{{steps.begin(), steps.end()}, std::vector<char>(steps.size(), 0)};
+  for (size_t output : outputs) own.is_output[output] = 1;
   const cpu::simd::ChainKernels& chains = cpu::simd::chain_kernels();
-  for (const FusedStep& step : steps_) {
+  for (const FusedStep& step : steps) {
     bool is_chained = step.dtype == float32 && step.operand_dtype == float32 &&
                       step.op != AsType::code && chains.ops[step.op];
     weight_ += is_chained ? chained_weight : block_weight;
   }
+  steps_ = std::make_shared<const Steps>(std::move(own));
 }
 
 bool GeneratedKernels::find_walk(const std::vector<array>& inputs,
                                  const std::vector<array>& outputs, Walk& walk) const {
   const Shape& shape = outputs.back().shape();
-  walk.size = static_cast<int64_t>(outputs.back().size());
-  if (walk.size == 0 || walk.size > most_elements) return false;
+  auto size = static_cast<int64_t>(outputs.back().size());
+  if (size == 0 || size > most_elements) return false;
   int64_t columns = 0;
+  size_t operands = outputs.size();
   for (const array& input : inputs) {
     std::optional<InputAccess> access = access_of(input, shape, columns);
     if (!access) return false;
-    walk.accesses.push_back(*access);
+    walk.inputs.push_back({input.dtype(), *access});
+    operands += *access != InputAccess::scalar;
   }
   if (columns % simdgroup != 0 && columns < many_columns && !is_forced()) return false;
-  walk.columns = static_cast<uint32_t>(columns == 0 ? walk.size : columns);
-  walk.rows = static_cast<uint32_t>(walk.size / walk.columns);
-  auto large = std::count_if(walk.accesses.begin(), walk.accesses.end(),
-                             [](InputAccess access) { return access != InputAccess::scalar; });
+  walk.columns = static_cast<uint32_t>(columns == 0 ? size : columns);
+  walk.rows = static_cast<uint32_t>(size / walk.columns);
   uint32_t& divided = columns == 0 ? walk.columns : walk.rows;
-  if (steps_.size() >= long_chain && static_cast<size_t>(large) + outputs.size() <= few_operands &&
-      divided % turns == 0) {
+  if (steps_->list.size() >= long_chain && operands <= few_operands && divided % turns == 0) {
     walk.per_thread = turns;
     divided /= turns;
   }
   return true;
 }
 
-std::shared_ptr<GeneratedKernels::Variant> GeneratedKernels::variant_for(
-    const std::vector<array>& inputs, const Walk& walk) {
+std::shared_ptr<GeneratedKernels::Variant> GeneratedKernels::variant_for(const Walk& walk) {
   std::lock_guard guard(mutex_);
   for (const std::shared_ptr<Variant>& variant : variants_) {
-    if (variant->accesses == walk.accesses && variant->per_thread == walk.per_thread) {
-      return variant;
-    }
+    if (variant->inputs == walk.inputs && variant->per_thread == walk.per_thread) return variant;
   }
   if (variants_.size() == most_variants) return nullptr;
   auto variant = std::make_shared<Variant>();
-  variant->accesses = walk.accesses;
+  variant->inputs = walk.inputs;
   variant->per_thread = walk.per_thread;
-  std::vector<GeneratedInput> described;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    described.push_back({inputs[i].dtype(), walk.accesses[i]});
-  }
-  std::optional<std::string> text =
-      generated_source(steps_, is_output_, described, walk.per_thread);
-  if (text) {
+  variants_.push_back(variant);
+  return variant;
+}
+
+void GeneratedKernels::make(const Steps& steps, Variant& variant) noexcept {
+  using State = Variant::State;
+  try {
+    std::optional<std::string> text =
+        generated_source(steps.list, steps.is_output, variant.inputs, variant.per_thread);
+    if (!text) {
+      variant.state.store(State::impossible);
+      return;
+    }
     msl::KernelSource source;
     source.kernel = source.entry = "compiled";
     source.text = std::move(*text);
     jit::CompileOptions options;
     options.instruction_set = jit::host_instruction_set();
-    variant->request = make_ref<exec::KernelRequest>(std::move(source), options,
-                                                     exec::KernelLibrary::get().compiler_version());
-  } else {
-    variant->state.store(Variant::State::impossible);
+    exec::KernelLibrary& library = exec::KernelLibrary::get();
+    variant.request =
+        make_ref<exec::KernelRequest>(std::move(source), options, library.compiler_version());
+    library.get(variant.request);
+    variant.state.store(State::ready, std::memory_order_release);
+  } catch (const std::exception&) {
+    // No compiler, or no memory: the block engine does as well.
+    variant.state.store(State::impossible);
   }
-  variants_.push_back(variant);
-  return variant;
 }
 
-// The kernel, if it is there. Notes that it was wanted.
-Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>& variant,
-                                                  const Walk& walk) const {
+// The kernel, if it is there. If not, it is wanted from now on.
+Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>& variant) const {
   using State = Variant::State;
-  auto make = [variant] {
-    try {
-      exec::KernelLibrary::get().get(variant->request);
-      variant->state.store(State::ready, std::memory_order_release);
-    } catch (const std::exception&) {
-      // No compiler, or no memory: the block engine does as well.
-      variant->state.store(State::impossible);
-    }
-  };
-  if (variant->state.load(std::memory_order_acquire) == State::not_wanted) {
-    int64_t work = walk.size * weight_ + call_weight;
-    work += variant->work.fetch_add(work, std::memory_order_relaxed);
-    State expected = State::not_wanted;
-    if (is_forced()) {
-      make();
-    } else if (work >= worth_compiling &&
-               variant->state.compare_exchange_strong(expected, State::wanted)) {
-      exec::run_in_background(make);
-    }
+  State expected = State::not_wanted;
+  if (variant->state.load(std::memory_order_relaxed) == State::not_wanted &&
+      variant->state.compare_exchange_strong(expected, State::wanted)) {
+    if (is_forced())
+      make(*steps_, *variant);
+    else
+      exec::run_in_background([steps = steps_, variant] { make(*steps, *variant); });
   }
   if (variant->state.load(std::memory_order_acquire) != State::ready) return nullptr;
   try {
@@ -172,13 +164,20 @@ Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>
 bool GeneratedKernels::encode(Encoder& encoder, const std::vector<array>& inputs,
                               std::vector<array>& outputs) {
   if (environment::settings().compile_kernels == CompileKernels::never) return false;
-  // Kernels do not write past the cache, as the block engine does with what is larger.
-  bool pays = weight_ >= least_weight && outputs.back().nbytes() <= cpu::stream_threshold();
+  if (!is_forced()) {
+    // Kernels do not write past the cache, as the block engine does with what is larger.
+    if (weight_ < least_weight || outputs.back().nbytes() > cpu::stream_threshold()) return false;
+    int64_t work = work_.load(std::memory_order_relaxed);
+    if (work < worth_compiling) {
+      work += static_cast<int64_t>(outputs.back().size()) * weight_ + call_weight;
+      work_.store(work, std::memory_order_relaxed);
+      return false;
+    }
+  }
   Walk walk;
-  if ((!pays && !is_forced()) || !find_walk(inputs, outputs, walk)) return false;
-  std::shared_ptr<Variant> variant = variant_for(inputs, walk);
-  if (!variant) return false;
-  Ref<exec::Pipeline> pipeline = pipeline_of(variant, walk);
+  if (!find_walk(inputs, outputs, walk)) return false;
+  std::shared_ptr<Variant> variant = variant_for(walk);
+  Ref<exec::Pipeline> pipeline = variant ? pipeline_of(variant) : nullptr;
   if (!pipeline) return false;
 
   SmallVector<KernelBinding, 16> bindings;
@@ -187,7 +186,7 @@ bool GeneratedKernels::encode(Encoder& encoder, const std::vector<array>& inputs
   for (array& output : outputs) {
     bool is_in_place = false;
     for (size_t i = 0; i < inputs.size() && !is_in_place; ++i) {
-      if ((taken >> i & 1) || !can_take_over(inputs[i], walk.accesses[i], output)) continue;
+      if ((taken >> i & 1) || !can_take_over(inputs[i], walk.inputs[i].access, output)) continue;
       output.copy_shared_buffer(inputs[i]);
       taken |= 1u << i;
       is_in_place = true;

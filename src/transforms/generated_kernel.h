@@ -30,31 +30,34 @@ class GeneratedKernels {
   bool encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs);
 
  private:
-  // The kernel for one way in which the inputs lie in memory.
-  struct Variant {
-    enum class State : uint8_t { not_wanted, wanted, ready, impossible };
-    std::vector<InputAccess> accesses;
-    int per_thread;
-    Ref<const exec::KernelRequest> request;
-    sync::Atomic<State> state{State::not_wanted};
-    sync::Atomic<int64_t> work{0};  // element-steps of the block engine so far
+  struct Steps {
+    std::vector<FusedStep> list;
+    std::vector<char> is_output;
   };
   // How the outputs are walked.
   struct Walk {
-    std::vector<InputAccess> accesses;
+    std::vector<GeneratedInput> inputs;
     uint32_t columns = 0, rows = 1;
     int per_thread = 1;
-    int64_t size = 0;
+  };
+  // The kernel for one way in which the inputs lie in memory.
+  struct Variant {
+    enum class State : uint8_t { not_wanted, wanted, ready, impossible };
+    std::vector<GeneratedInput> inputs;
+    int per_thread;
+    sync::Atomic<State> state{State::not_wanted};
+    Ref<const exec::KernelRequest> request;  // once it is ready
   };
 
   bool find_walk(const std::vector<array>& inputs, const std::vector<array>& outputs,
                  Walk& walk) const;
-  std::shared_ptr<Variant> variant_for(const std::vector<array>& inputs, const Walk& walk);
-  Ref<exec::Pipeline> pipeline_of(const std::shared_ptr<Variant>& variant, const Walk& walk) const;
+  std::shared_ptr<Variant> variant_for(const Walk& walk);
+  Ref<exec::Pipeline> pipeline_of(const std::shared_ptr<Variant>& variant) const;
+  static void make(const Steps& steps, Variant& variant) noexcept;
 
-  const std::vector<FusedStep> steps_;
-  std::vector<char> is_output_;  // by step
-  int64_t weight_ = 0;           // of the steps, in chained steps of the block engine
+  std::shared_ptr<const Steps> steps_;
+  int64_t weight_ = 0;             // of the steps, in chained steps of the block engine
+  sync::Atomic<int64_t> work_{0};  // of the block engine so far; lost additions do no harm
   sync::Mutex mutex_;
   std::vector<std::shared_ptr<Variant>> variants_;  // guarded by mutex_
 };

@@ -20,6 +20,7 @@ enum class InputAccess : uint8_t {
 struct GeneratedInput {
   Dtype dtype;
   InputAccess access;
+  bool operator==(const GeneratedInput&) const = default;
 };
 
 // A Metal kernel `compiled`: the inputs, then the outputs of the steps that have one, in order, are
