@@ -95,6 +95,7 @@ class Player {
         notes_.back().push_back(std::move(note));
       }
     }
+    find_ends();
     for (size_t i = 0; i < capture.contents.size(); ++i) {
       const Contents& c = capture.contents[i];
       if (c.moment == Moment::start) {
@@ -114,6 +115,7 @@ class Player {
     memory_.clear();
     seconds_ = 0;
     int64_t ran = 0;
+    size_t ended = 0;
     for (size_t l = 0; l < capture_.lists.size(); ++l) {
       const List& list = capture_.lists[l];
       for (size_t k = 0; k < list.ops.size(); ++k) {
@@ -123,10 +125,9 @@ class Player {
         if (first > options_.last) break;
         play_op(list, op, notes_[l][k]);
         ran += op.command_count;
-        for (uint32_t c = op.first_command; c < op.first_command + op.command_count; ++c) {
-          forget(list.commands[c], last);
+        for (; ended < ends_.size() && ends_[ended].first <= last; ++ended) {
+          memory_.erase(ends_[ended].second);
         }
-        for (const OpView& view : notes_[l][k].inputs) forget(view.buffer, last);
       }
       auto& sets = metal::residency_sets();
       result_.most_sets = std::max(result_.most_sets, sets.num_sets());
@@ -163,6 +164,29 @@ class Player {
     last = std::max(last, number);
   }
 
+  // A buffer lives as long as it did: until the lists that were committed before its end have run,
+  // so that as much memory is held, and wired, as then. Some live on when the capture ends.
+  void find_ends() {
+    std::vector<std::pair<int64_t, int64_t>> commits;  // when, and the last command so far
+    for (const List& list : capture_.lists) {
+      commits.emplace_back(list.committed,
+                           list.first_number + static_cast<int64_t>(list.commands.size()) - 1);
+    }
+    std::sort(commits.begin(), commits.end());
+    for (size_t i = 1; i < commits.size(); ++i) {
+      commits[i].second = std::max(commits[i].second, commits[i - 1].second);
+    }
+    for (const auto& [id, buffer] : capture_.buffers) {
+      auto used = last_use_.find(id);
+      if (used == last_use_.end() || buffer.retired < 0) continue;
+      auto after = std::upper_bound(commits.begin(), commits.end(),
+                                    std::pair(buffer.retired, std::numeric_limits<int64_t>::max()));
+      int64_t end = after == commits.begin() ? 0 : std::prev(after)->second;
+      ends_.emplace_back(std::max(end, used->second), id);
+    }
+    std::sort(ends_.begin(), ends_.end());
+  }
+
   Memory& memory(uint64_t id) {
     auto found = memory_.find(id);
     if (found != memory_.end()) return found->second;
@@ -190,14 +214,6 @@ class Player {
     bytes = capture_.blob(id);
     blob_bytes_ += bytes.size();
     return bytes;
-  }
-
-  void forget(const Command& command, int64_t number) {
-    for (const Binding& binding : command.bindings) forget(binding.buffer, number);
-  }
-  void forget(uint64_t buffer, int64_t number) {
-    auto last = last_use_.find(buffer);
-    if (last != last_use_.end() && last->second <= number) memory_.erase(buffer);
   }
 
   void write_recorded(const List& list, const Op& op, Moment moment) {
@@ -496,6 +512,7 @@ class Player {
   Streams streams_;
   std::vector<std::vector<OpNote>> notes_;  // by list and op
   std::unordered_map<uint64_t, int64_t> last_use_;
+  std::vector<std::pair<int64_t, uint64_t>> ends_;  // after which command which buffer ends, sorted
   std::unordered_multimap<uint64_t, size_t> first_contents_;
   std::multimap<std::pair<int64_t, int64_t>, size_t> contents_, digests_;
   std::unordered_map<uint64_t, Memory> memory_;

@@ -86,8 +86,11 @@ TEST_CASE("residency while capturing and while replaying") {
     CHECK(result.differences.empty());
     CHECK(result.checked >= 20 * 40);
     CHECK(result.most_wired <= scenario.limit);
-    CHECK(result.most_sets <= std::max<size_t>(most_sets, 1));
-    if (most_wired > 0) CHECK(result.most_wired > 0);
+    // A replay holds the results of an op once more while it puts them in their place.
+    CHECK(result.most_sets <= most_sets + 1);
+    // What was held then is held now: as much is wired, and spread as far.
+    CHECK(result.most_wired >= most_wired / 2);
+    CHECK(result.most_sets >= most_sets / 2);
     if (scenario.limit == 0) CHECK(result.most_sets == 0);
     clear_cache();
     CHECK(sets.wired_size() == before_wired);
