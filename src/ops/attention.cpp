@@ -126,7 +126,9 @@ std::vector<array> Attention::decomposed(const std::vector<array>& inputs) {
     values = repeat(values, heads / values.shape(1), 1, s);
   }
   array scores = matmul(multiply(queries, array(scale_, wide), s), swapaxes(keys, -1, -2, s), s);
-  array never(-std::numeric_limits<float>::infinity(), wide);
+  // As the kernel: a query that may see nothing sees all alike.
+  array never = wide == float64 ? array(std::numeric_limits<double>::lowest(), float64)
+                                : array(std::numeric_limits<float>::lowest());
   if (causal_) {
     scores = where(tri(rows, columns, columns - rows, bool_, s), scores, never, s);
   }

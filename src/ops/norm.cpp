@@ -42,7 +42,6 @@ std::vector<array> Norm::decomposed(const std::vector<array>& inputs) {
   Stream s = stream();
   Dtype dtype = inputs[0].dtype(), wide = dtype == float64 ? float64 : float32;
   array x = astype(inputs[0], wide, s);
-  if (x.size() == 0) return {};
   if (kind_ == NormKind::layer) x = subtract(x, mean(x, -1, true, s), s);
   array size = add(mean(square(x, s), -1, true, s), array(epsilon_, wide), s);
   x = multiply(x, rsqrt(size, s), s);
