@@ -66,12 +66,22 @@ TEST_CASE("derivatives of every op against central differences") {
   uint64_t seed = 20;
   size_t checked = 0;
   for (const registry::Row& row : registry::rows()) {
-    if (row.family == registry::Family::products) continue;  // more_cases() has them
     std::string name = row.name;
-    // Reads bits as other numbers; has no derivative on purpose (tested elsewhere).
-    if (name == "view" || name == "stop_gradient") continue;
+    // Low-bit weights and others without float64: more_cases() has them.
+    if (row.family == registry::Family::products && !accepts(row, float64)) continue;
+    // Reads bits as other numbers; has no derivative on purpose, or not for all shapes; rounds its
+    // frequencies to float32 (all tested elsewhere).
+    static const std::set<std::string> left_out = {"view", "stop_gradient", "linalg.lu",
+                                                   "linalg.lu_factor", "fast.rope.frequencies"};
+    if (left_out.contains(name)) continue;
     Dtype dtype = accepts(row, float64) ? float64 : float32;
     for (const registry::Sample& sample : registry::samples_of(row)) {
+      if (sample.outcome != registry::Sample::Outcome::result) continue;
+      // A step from a symmetric matrix would have to be one: more_cases() has such ops.
+      if (std::any_of(sample.inputs.begin(), sample.inputs.end(),
+                      [](const registry::Input& input) { return input.kind == "y"; })) {
+        continue;
+      }
       std::mt19937_64 random(seed++);
       std::vector<array> inputs;
       for (const registry::Input& input : sample.inputs) {

@@ -57,10 +57,12 @@ TEST_CASE("vmap of every op against a loop, along every axis") {
   uint64_t seed = 1000;
   size_t checked = 0;
   for (const registry::Row& row : registry::rows()) {
-    if (row.family == registry::Family::products) continue;  // more_cases() has them
+    // A larger product may add in another order, and what it adds may cancel.
+    double tolerance = row.family == registry::Family::products ? 400 : 4;
     for (Dtype dtype : {float32, int32, bool_, complex64}) {
       if (!accepts(row, dtype)) continue;
       for (const registry::Sample& sample : registry::samples_of(row)) {
+        if (sample.outcome != registry::Sample::Outcome::result) continue;
         for (const std::vector<int>& axes : mappings(sample)) {
           std::mt19937_64 random(seed++);
           std::vector<MappedInput> inputs;
@@ -97,7 +99,8 @@ TEST_CASE("vmap of every op against a loop, along every axis") {
             for (size_t k = 0; k < got.size(); ++k) {
               std::vector<array> rows;
               for (const std::vector<array>& outputs : expected) rows.push_back(outputs[k]);
-              std::string difference = registry::difference(got[k], stack(rows, out_axes[k]), 4);
+              std::string difference =
+                  registry::difference(got[k], stack(rows, out_axes[k]), tolerance);
               CHECK_MESSAGE(difference.empty(), difference);
             }
             ++checked;
