@@ -61,6 +61,8 @@ struct Command {
   const Pipeline* pipeline = nullptr;
   uint64_t pipeline_identity = 0;  // the pipeline's when it was encoded
   const Dispatch* dispatch = nullptr;
+  // Runs in place of `pipeline`, and what its threads do wrong is told to the layers; null: none.
+  const Pipeline* checked = nullptr;
 };
 
 // Sees each command of a list on the thread that runs it, in order.

@@ -19,12 +19,17 @@ struct KernelFinding {
   //   uninitialised-read    of memory that nobody has written in this dispatch
   //   divergent-barrier     some threads of a group wait at one barrier, others elsewhere
   //   barrier-after-return  some threads of a group wait at a barrier, others have returned
+  //   endless-loop          the watchdog stopped the dispatch; `line` is the loop it was in
   const char* kind = "";
   static constexpr uint32_t no_buffer = UINT32_MAX;
   uint32_t buffer = no_buffer;  // by KernelInterface::arguments
   std::string object;  // the name of that argument, or of a variable or array; empty: not known
-  int64_t byte = 0;    // from its start
-  uint32_t bytes = 0;  // of the access
+  enum class Space : uint8_t { device, constant, threadgroup, thread };
+  Space space = Space::device;
+  static constexpr uint64_t unknown_size = UINT64_MAX;
+  uint64_t size = unknown_size;  // of the object
+  int64_t byte = 0;              // from its start
+  uint32_t bytes = 0;            // of the access
   bool writes = false;
   uint32_t thread[3] = {0, 0, 0};  // in the grid
   uint32_t line = 0, column = 0;   // of the user's source, in `part`; 0: not known

@@ -21,9 +21,11 @@ struct BoundSlot {
   uint32_t slot = 0;
   const Buffer* buffer = nullptr;  // null: bytes that were copied
   int64_t begin = 0, end = 0;      // of the buffer; of bytes: 0 and their number
+  int64_t start = 0;               // of the buffer: the address that the kernel gets
   uint32_t item_size = 1;
   bool is_contiguous = true;
-  bool is_input = false;  // given for reading only
+  bool is_input = false;     // given for reading only
+  bool has_contents = true;  // false: nobody has written to it yet
 };
 
 // What a dispatch command runs its pipeline with. Plain data, in the arena of its list.

@@ -40,8 +40,8 @@ exec::Buffer* bound_buffer(const array& a) {
 }
 
 // What the layers want to know about each slot.
-void note_slots(exec::Queue& queue, std::span<const KernelBinding> bindings,
-                exec::Dispatch& dispatch) {
+std::span<exec::BoundSlot> note_slots(exec::Queue& queue, std::span<const KernelBinding> bindings,
+                                      exec::Dispatch& dispatch) {
   auto* slots = static_cast<exec::BoundSlot*>(queue.parameters(
       std::max<size_t>(bindings.size(), 1) * sizeof(exec::BoundSlot), alignof(exec::BoundSlot)));
   uint32_t count = 0;
@@ -56,12 +56,14 @@ void note_slots(exec::Queue& queue, std::span<const KernelBinding> bindings,
     noted->buffer = exec::buffer_of(a.buffer());
     std::tie(noted->begin, noted->end) =
         a.size() == 0 ? std::pair<int64_t, int64_t>(0, 0) : byte_interval(a);
+    noted->start = a.offset();
     noted->item_size = static_cast<uint32_t>(a.itemsize());
     noted->is_contiguous = a.flags().contiguous;
     noted->is_input = binding.kind == KernelBinding::Kind::input;
   }
   dispatch.slots = slots;
   dispatch.slot_count = count;
+  return {slots, count};
 }
 
 }  // namespace
@@ -205,7 +207,8 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
       }
     }
   }
-  if (exec::layers::want(exec::Layer::encoding)) note_slots(queue_, bindings, *dispatch);
+  std::span<exec::BoundSlot> slots;
+  if (exec::layers::want(exec::Layer::encoding)) slots = note_slots(queue_, bindings, *dispatch);
   dispatch->buffers = buffers;
   dispatch->threadgroup_bytes = sizes;
   const uint32_t threads[] = {grid.x, grid.y, grid.z};
@@ -223,6 +226,10 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
   command.pipeline_identity = pipeline.identity();
   command.dispatch = dispatch;
   command.work = work;
+  if (Ref<const exec::Pipeline> checked = exec::layers::on_dispatch(pipeline, slots)) {
+    queue_.retain(*checked);
+    command.checked = checked.get();
+  }
   queue_.add(std::move(command), nullptr);
 }
 

@@ -2,6 +2,7 @@
 // them that do not. docs/validation.md is made from it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -31,11 +32,11 @@ struct OwnStream {
 };
 
 struct ValidationCase {
-  const char* id;      // what the bug is reported as
-  const char* name;    // the bug, for the documentation
-  const char* checks;  // that are switched on
-  void (*planted)();   // has the bug
-  void (*clean)();     // does the same without it
+  const char* id;                 // what the bug is reported as
+  const char* name;               // the bug, for the documentation
+  const char* checks;             // that are switched on
+  std::function<void()> planted;  // has the bug
+  std::function<void()> clean;    // does the same without it
   // Fields that the report must have.
   std::map<std::string, std::string> fields;
 };
@@ -45,7 +46,12 @@ std::span<const ValidationCase> hazard_cases();
 std::span<const ValidationCase> binding_cases();
 std::span<const ValidationCase> cache_cases();
 std::span<const ValidationCase> resource_cases();
+std::span<const ValidationCase> kernel_cases();
 std::vector<ValidationCase> all_cases();
+// Those of kernels need a compiler.
+inline bool can_run(const ValidationCase& c) {
+  return std::string(c.checks) != "kernels" || metal::is_available();
+}
 
 // --- parts of programs ---
 

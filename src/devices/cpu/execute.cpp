@@ -10,7 +10,8 @@
 
 #include "base/fault.h"
 #include "base/mutants.h"
-#include "devices/cpu/cpu_kernel.h"
+#include "devices/cpu/jit/kernel_checker.h"
+#include "devices/cpu/jit_kernel.h"
 #include "devices/device.h"
 
 namespace holdfast::exec {
@@ -72,12 +73,48 @@ void run_some_groups(void* parameters, int64_t begin, int64_t end) {
   running.kernel.has_run(end - begin, sync::now() - start);
 }
 
+// What an argument may touch, by what was bound to it.
+jit::KernelChecker::Buffer bound_to(const Dispatch& dispatch, const msl::KernelArgument& argument) {
+  const BoundSlot* end = dispatch.slots + dispatch.slot_count;
+  const BoundSlot* slot =
+      std::find_if(dispatch.slots, end, [&](auto& one) { return one.slot == argument.slot; });
+  if (slot == end) return {};
+  return {static_cast<uint64_t>(slot->end - slot->start),
+          static_cast<uint64_t>(slot->start - slot->begin), slot->has_contents};
+}
+
+// All groups one after the other, so that the same is found each time.
+void run_checked(const CommandList& list, const Command& command, RunningDispatch& running) {
+  const auto& kernel = static_cast<const JitKernel&>(running.kernel);
+  const std::vector<msl::KernelArgument>& arguments = kernel.interface().arguments;
+  std::vector<jit::KernelChecker::Buffer> buffers(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].kind == msl::KernelArgument::Kind::threadgroup) continue;
+    buffers[i] = bound_to(*command.dispatch, arguments[i]);
+  }
+  jit::KernelChecker checker(kernel.pipeline(), std::move(buffers));
+  running.arguments.checker = &checker;
+  auto tell = [&] {
+    auto* handler = kernel_finding_handler.load();
+    if (!handler) return;
+    for (const KernelFinding& finding : checker.findings()) handler(list, command, finding);
+  };
+  try {
+    run_some_groups(&running, 0, threadgroups_of(*command.dispatch));
+  } catch (...) {
+    tell();
+    throw;
+  }
+  tell();
+}
+
 void run_dispatch(const CommandList& list, const Command& command, TaskRunner& runner) {
-  RunningDispatch running{static_cast<const CpuKernel&>(*command.pipeline),
-                          arguments_of(*command.dispatch)};
+  const Pipeline& pipeline = command.checked ? *command.checked : *command.pipeline;
+  RunningDispatch running{static_cast<const CpuKernel&>(pipeline), arguments_of(*command.dispatch)};
   running.arguments.queue_cancelled = &list.queue->cancelled;
   running.arguments.list = list.serial;
   running.kernel.begin(running.arguments);
+  if (command.checked) return run_checked(list, command, running);
   int64_t groups = threadgroups_of(*command.dispatch);
   const uint32_t* size = command.dispatch->threadgroup;
   int64_t threads = int64_t{size[0]} * size[1] * size[2];

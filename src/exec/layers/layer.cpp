@@ -31,7 +31,9 @@ void retire_pipeline(uint64_t identity) {
 }
 
 void kernel_finding(const CommandList& list, const Command& command, const KernelFinding& finding) {
-  for (const auto& layer : *current()) layer->on_kernel_finding(list, command, finding);
+  if (!list.layers) return;
+  const Chain& committed_under = *static_cast<const Chain*>(list.layers.get());
+  for (const auto& layer : committed_under) layer->on_kernel_finding(list, command, finding);
 }
 
 void swap_chain(Chain changed) {
@@ -86,6 +88,13 @@ void on_begin() noexcept {
 
 void on_address(const Buffer& buffer) noexcept {
   tell([&](Layer& layer) { layer.on_address(buffer); });
+}
+
+Ref<const Pipeline> on_dispatch(const Pipeline& pipeline, std::span<BoundSlot> slots) {
+  for (const auto& layer : *current()) {
+    if (Ref<const Pipeline> checked = layer->on_dispatch(pipeline, slots)) return checked;
+  }
+  return nullptr;
 }
 
 void on_command(const CommandList& list) {

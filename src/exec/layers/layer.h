@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "devices/command_list.h"
@@ -40,6 +41,10 @@ class Layer {
   virtual void on_begin() {}
   // The calling thread asked for the address of a buffer's bytes. Under any lock.
   virtual void on_address(const Buffer&) {}
+  // A dispatch of the pipeline is about to be added to the open list. Returns one that does the
+  // same and has what its threads do wrong found, to run in its place; null: none. Called with the
+  // queue locked; what it throws, the op throws.
+  virtual Ref<const Pipeline> on_dispatch(const Pipeline&, std::span<BoundSlot>) { return nullptr; }
   // The last command of the open list was added, by the op that is being encoded. Called with the
   // queue locked; what it throws, the op throws.
   virtual void on_command(const CommandList&) {}
@@ -85,6 +90,7 @@ void on_retire(const Buffer& buffer) noexcept;
 void on_pipeline(const KernelRequest& request, const Pipeline& pipeline);
 void on_begin() noexcept;
 void on_address(const Buffer& buffer) noexcept;
+Ref<const Pipeline> on_dispatch(const Pipeline& pipeline, std::span<BoundSlot> slots);
 void on_command(const CommandList& list);
 void on_encode(const CommandList& list);
 bool wants_commit(const CommandList& list);
@@ -112,6 +118,9 @@ inline void on_begin() {
 inline void on_address(const Buffer& buffer) {
   if (want(Layer::encoding)) [[unlikely]]
     slow::on_address(buffer);
+}
+inline Ref<const Pipeline> on_dispatch(const Pipeline& pipeline, std::span<BoundSlot> slots) {
+  return want(Layer::encoding) ? slow::on_dispatch(pipeline, slots) : nullptr;
 }
 inline void on_command(const CommandList& list) {
   if (want(Layer::encoding)) [[unlikely]]

@@ -141,6 +141,10 @@ class GroupLoop {
     }
   }
 
+  void stopped() {
+    if (checker_) checker_->stopped();
+  }
+
  private:
   void place_threadgroup_arguments(const DispatchArguments& arguments, char* memory) {
     const std::vector<msl::KernelArgument>& parameters = pipeline_.interface().arguments;
@@ -270,8 +274,10 @@ void run_groups(const CpuPipeline& pipeline, const DispatchArguments& arguments,
   }
   guard.arm();
   loop.run(begin, end);
-  if (watchdog::Verdict verdict = own.slot->verdict(); verdict != watchdog::Verdict::none)
+  if (watchdog::Verdict verdict = own.slot->verdict(); verdict != watchdog::Verdict::none) {
+    if (verdict == watchdog::Verdict::timed_out) loop.stopped();
     throw std::runtime_error("[" + pipeline.name() + "] " + stopped_text(verdict));
+  }
 }
 
 }  // namespace holdfast::jit

@@ -13,7 +13,7 @@
 
 namespace holdfast::jit {
 
-inline constexpr uint32_t abi_version = 3;
+inline constexpr uint32_t abi_version = 4;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -66,7 +66,7 @@ struct ReferenceRuntime {
                          const uint64_t* operands);
   void (*barrier)(ThreadContext*, uint32_t operation, uint32_t site, uint32_t flags);
   void (*converge)(ThreadContext*, uint32_t site);
-  // Checked kernels only, and in all of them; neither parks.
+  // Checked kernels only, and in all of them; none parks.
   //
   // Before each access to memory: `address` and so many bytes, reached from `base`, where `object`
   // begins (null: not known; then only the object's space is). `value` is what a store of up to
@@ -75,6 +75,10 @@ struct ReferenceRuntime {
                      const void* address, uint64_t bytes, uint64_t value);
   // Before each barrier of the threadgroup: where it stands.
   void (*reach)(ThreadContext*, const AccessSite*);
+  // At each atomic_thread_fence that is not relaxed.
+  void (*fence)(ThreadContext*);
+  // Before each turn of a loop but its first: where the loop stands.
+  void (*turn)(ThreadContext*, const AccessSite*);
 };
 
 struct ThreadContext {

@@ -3,23 +3,49 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string_view>
+#include <utility>
 
 namespace holdfast::jit {
 
 using exec::KernelFinding;
+
+namespace {
+
+bool is_aligned(const char* address, const AccessSite& site) {
+  // A power of two.
+  return (reinterpret_cast<uintptr_t>(address) & (site.alignment - 1u)) == 0;
+}
+
+}  // namespace
 
 KernelChecker::KernelChecker(const CpuPipeline& pipeline, std::vector<Buffer> buffers)
     : interface_(pipeline.interface()), buffers_(std::move(buffers)) {}
 
 std::vector<KernelFinding> KernelChecker::findings() const {
   std::lock_guard lock(mutex_);
-  return findings_;
+  std::vector<KernelFinding> result = findings_;
+  auto explains = [](const KernelFinding& race, const KernelFinding& read) {
+    auto is_at = [&](const std::string& part, uint32_t line) {
+      return line == read.line && part == read.part;
+    };
+    return race.kind == std::string_view("race") && race.object == read.object &&
+           (is_at(race.part, race.line) || is_at(race.other_part, race.other_line));
+  };
+  std::erase_if(result, [&](const KernelFinding& one) {
+    return one.kind == std::string_view("uninitialised-read") &&
+           std::any_of(findings_.begin(), findings_.end(),
+                       [&](const KernelFinding& other) { return explains(other, one); });
+  });
+  return result;
 }
 
 void KernelChecker::report(const Key& key, KernelFinding finding) {
   auto [place, is_new] = known_.try_emplace(key, findings_.size());
   if (!is_new) {
-    ++findings_[place->second].count;
+    KernelFinding& known = findings_[place->second];
+    ++known.count;
+    known.writes_same_value &= finding.writes_same_value;
   } else if (findings_.size() < most_findings) {
     findings_.push_back(std::move(finding));
   } else {
@@ -32,24 +58,37 @@ void GroupChecker::begin(const GroupContext& group) {
   group_number_ =
       group.group[0] + group.groups[0] * (group.group[1] + group.groups[1] * group.group[2]);
   epoch_ = 0;
+  looping_ = nullptr;
+  has_diverged_ = false;
+  fences_.begin();
+  threadgroup_releases_.clear();
+  for (uint32_t i = 0; i < targets_.size(); ++i) targets_[i] = make_target(i);
+  for (uint32_t i = 0; i < targets_.size(); ++i) targets_[i].is_ordered = may_be_written(i);
   std::fill(std::begin(stamp_of_simdgroup_), std::end(stamp_of_simdgroup_), uint16_t{0});
+}
+
+bool GroupChecker::Target::holds(const char* address, uint64_t count) const {
+  const uint64_t from_start = static_cast<uint64_t>(address - base) + before;
+  return bytes == UINT64_MAX ||
+         (from_start <= before + bytes && count <= before + bytes - from_start);
 }
 
 bool GroupChecker::access(const ThreadContext& thread, const AccessSite& site,
                           const AccessObject& object, const void* base, const void* address,
                           uint64_t bytes, uint64_t value) noexcept {
   const char* at = static_cast<const char*>(address);
+  // Most accesses are reads of what nobody writes.
+  if (object.argument != AccessObject::no_argument) {
+    const Target& argument = targets_[object.argument];
+    if (!argument.is_ordered && is_aligned(at, site) && argument.holds(at, bytes)) return true;
+  }
   const Target target = target_of(object, base, at);
-  const int64_t offset = at - target.base;
-  const bool is_inside =
-      target.bytes == UINT64_MAX || (offset >= 0 && bytes <= target.bytes &&
-                                     static_cast<uint64_t>(offset) <= target.bytes - bytes);
+  const bool is_inside = target.holds(at, bytes);
   try {
     const Access whole{thread, site, at, bytes, value};
     if (!is_inside) {
       KernelFinding found = finding("out-of-bounds", whole, target);
-      std::lock_guard lock(checker_.mutex_);
-      checker_.report({found.kind, &site, nullptr, target.name}, std::move(found));
+      report({found.kind, &site, nullptr, target.name}, std::move(found));
     } else {
       check(whole, target);
     }
@@ -59,36 +98,57 @@ bool GroupChecker::access(const ThreadContext& thread, const AccessSite& site,
 }
 
 void GroupChecker::check(const Access& access, const Target& target) {
-  if (reinterpret_cast<uintptr_t>(access.address) % access.site.alignment != 0) {
+  if (!is_aligned(access.address, access.site)) {
     KernelFinding found = finding("misaligned", access, target);
-    std::lock_guard lock(checker_.mutex_);
-    checker_.report({found.kind, &access.site, nullptr, target.name}, std::move(found));
+    report({found.kind, &access.site, nullptr, target.name}, std::move(found));
   }
+  if (!target.is_ordered) return;
   if (target.space == AccessObject::threadgroup) {
-    check_order(access, target, threadgroup_);
-  } else if (target.space == AccessObject::device && may_be_written(target.argument)) {
-    std::lock_guard lock(checker_.mutex_);
-    check_order(access, target, checker_.device_);
+    check_order(access, target, threadgroup_, threadgroup_releases_);
+  } else {
+    check_order(access, target, checker_.device_, checker_.releases_);
   }
 }
 
-void GroupChecker::check_order(const Access& access, const Target& target, ShadowMemory& shadow) {
+PastAccess GroupChecker::state_of(const ThreadContext& thread, const AccessSite* site) const {
+  PastAccess now;
+  now.site = site;
+  now.group = group_number_;
+  now.epoch = epoch_;
+  now.thread = static_cast<uint16_t>(thread.index);
+  now.simd_stamp = stamp_of_simdgroup_[thread.simdgroup];
+  now.fences = fences_.fences_of(thread.index);
+  return now;
+}
+
+void GroupChecker::fence(const ThreadContext& thread) noexcept {
+  try {
+    fences_.fence(state_of(thread, nullptr));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void GroupChecker::check_order(const Access& access, const Target& target, ShadowMemory& shadow,
+                               Releases& releases) {
   const uint8_t kind = access.site.kind;
   const bool is_threadgroup = target.space == AccessObject::threadgroup;
   const bool is_undefined = is_threadgroup || !checker_.buffers_[target.argument].has_contents;
-  PastAccess now;
-  now.site = &access.site;
-  now.group = group_number_;
-  now.epoch = epoch_;
-  now.thread = static_cast<uint16_t>(access.thread.index);
-  now.simd_stamp = stamp_of_simdgroup_[access.thread.simdgroup];
+  const PastAccess now = state_of(access.thread, &access.site);
+  if ((kind & AccessSite::atomic) != 0) {
+    const auto address = reinterpret_cast<uintptr_t>(access.address);
+    if ((kind & AccessSite::reads) != 0) fences_.read(now, address, releases);
+    if ((kind & AccessSite::writes) != 0) fences_.write(now, address, releases);
+  }
+  auto is_before = [&](const PastAccess& earlier, const PastAccess& later) {
+    return fences_.has_any() && fences_.is_before(earlier, later);
+  };
   bool raced = false, was_undefined = false;
   shadow.visit(access.address, access.bytes, [&](ShadowMemory::Cell& cell, const char* at) {
     if (is_threadgroup && cell.owner != group_number_ + 1) {
       cell = {};
       cell.owner = group_number_ + 1;
     }
-    if (const PastAccess* other = cell.conflict(now, kind); other && !raced) {
+    if (const PastAccess* other = cell.conflict(now, kind, is_before); other && !raced) {
       raced = true;
       KernelFinding found = finding("race", access, target);
       found.byte = at - target.base;
@@ -103,28 +163,25 @@ void GroupChecker::check_order(const Access& access, const Target& target, Shado
                                 (other->site->kind & access_kinds) == AccessSite::writes &&
                                 access.bytes <= sizeof(access.value) &&
                                 std::memcmp(access.address, &access.value, access.bytes) == 0;
-      report({found.kind, &access.site, other->site, target.name}, std::move(found),
-             is_threadgroup);
+      // Which of the two comes first is luck.
+      auto [one, two] = std::minmax({&access.site, other->site});
+      report({found.kind, one, two, target.name}, std::move(found));
     }
     if (is_undefined && (kind & AccessSite::reads) != 0 && cell.written_in == 0 && !was_undefined) {
       was_undefined = true;
       KernelFinding found = finding("uninitialised-read", access, target);
       found.byte = at - target.base;
-      report({found.kind, &access.site, nullptr, target.name}, std::move(found), is_threadgroup);
+      report({found.kind, &access.site, nullptr, target.name}, std::move(found));
     }
     cell.add(now, kind);
   });
 }
 
-void GroupChecker::report(const KernelChecker::Key& key, KernelFinding found, bool takes_lock) {
-  std::unique_lock lock(checker_.mutex_, std::defer_lock);
-  if (takes_lock) lock.lock();
-  checker_.report(key, std::move(found));
-}
-
 void GroupChecker::diverge(const ThreadContext& thread, const AccessSite* site,
                            const ThreadContext& other, const AccessSite* other_site,
                            bool other_returned) noexcept {
+  // Once threads have gone different ways, what they come to next follows from that.
+  if (std::exchange(has_diverged_, true) && other_returned) return;
   try {
     KernelFinding found;
     found.kind = other_returned ? "barrier-after-return" : "divergent-barrier";
@@ -141,25 +198,42 @@ void GroupChecker::diverge(const ThreadContext& thread, const AccessSite* site,
       found.other_column = other_site->column;
       found.other_part = other_site->part;
     }
-    report({found.kind, site, other_site, nullptr}, std::move(found), true);
+    report({found.kind, site, other_site, nullptr}, std::move(found));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void GroupChecker::stopped() noexcept {
+  if (!looping_) return;
+  try {
+    KernelFinding found;
+    found.kind = "endless-loop";
+    set_thread(found.thread, group_number_, looping_thread_);
+    found.line = looping_->line;
+    found.column = looping_->column;
+    found.part = looping_->part;
+    report({found.kind, looping_, nullptr, nullptr}, std::move(found));
   } catch (const std::bad_alloc&) {
   }
 }
 
 // Whether this dispatch can write to the memory of an argument, through any of its arguments.
 bool GroupChecker::may_be_written(uint32_t index) const {
-  const Target own = argument(index);
-  if (checker_.interface_.arguments[index].written || !checker_.buffers_[index].has_contents)
-    return true;
-  for (uint32_t i = 0; i < checker_.interface_.arguments.size(); ++i) {
-    if (!checker_.interface_.arguments[i].written) continue;
-    const Target other = argument(i);
-    if (other.base < own.base + own.bytes && own.base < other.base + other.bytes) return true;
+  const Target& own = targets_[index];
+  if (own.space != AccessObject::device) return own.space == AccessObject::threadgroup;
+  if (!checker_.buffers_[index].has_contents) return true;
+  for (uint32_t i = 0; i < targets_.size(); ++i) {
+    const Target& other = targets_[i];
+    if (!checker_.interface_.arguments[i].written || other.space != AccessObject::device) continue;
+    if (i == index || (other.base - other.before < own.base + own.bytes &&
+                       own.base - own.before < other.base + other.bytes)) {
+      return true;
+    }
   }
   return false;
 }
 
-GroupChecker::Target GroupChecker::argument(uint32_t index) const {
+GroupChecker::Target GroupChecker::make_target(uint32_t index) const {
   const msl::KernelArgument& described = checker_.interface_.arguments[index];
   Target target;
   target.argument = index;
@@ -177,20 +251,21 @@ GroupChecker::Target GroupChecker::argument(uint32_t index) const {
       target.space = AccessObject::device;
   }
   target.bytes = checker_.buffers_[index].bytes;
+  target.before = checker_.buffers_[index].before;
   return target;
 }
 
 GroupChecker::Target GroupChecker::target_of(const AccessObject& object, const void* base,
                                              const char* address) const {
-  if (object.argument != AccessObject::no_argument) return argument(object.argument);
+  if (object.argument != AccessObject::no_argument) return targets_[object.argument];
   Target target{AccessObject::no_argument, object.name,
                 static_cast<AccessObject::Space>(object.space), static_cast<const char*>(base),
                 object.bytes};
+  target.is_ordered = target.space == AccessObject::threadgroup;
   if (base) return target;
   // A pointer that came out of memory: to what it points, its value alone tells.
-  for (uint32_t i = 0; i < checker_.interface_.arguments.size(); ++i) {
-    const Target one = argument(i);
-    if (address >= one.base && address < one.base + one.bytes) return one;
+  for (const Target& one : targets_) {
+    if (address >= one.base - one.before && address < one.base + one.bytes) return one;
   }
   const char* variables = group_->threadgroup_memory;
   const uint64_t bytes = checker_.interface_.threadgroup_bytes;
@@ -200,6 +275,7 @@ GroupChecker::Target GroupChecker::target_of(const AccessObject& object, const v
     target.base = variables;
     target.bytes = bytes;
     target.space = AccessObject::threadgroup;
+    target.is_ordered = true;
   }
   return target;
 }
@@ -210,6 +286,8 @@ KernelFinding GroupChecker::finding(const char* kind, const Access& access,
   found.kind = kind;
   if (target.argument != AccessObject::no_argument) found.buffer = target.argument;
   found.object = target.name;
+  found.space = static_cast<KernelFinding::Space>(target.space);
+  found.size = target.bytes;
   found.byte = access.address - target.base;
   found.bytes = static_cast<uint32_t>(std::min<uint64_t>(access.bytes, UINT32_MAX));
   found.writes = (access.site.kind & AccessSite::writes) != 0;

@@ -42,6 +42,14 @@ uint32_t check_access(ThreadContext* thread, const AccessSite* site, const Acces
   return !checker || checker->access(*thread, *site, *object, base, address, bytes, value);
 }
 
+void check_fence(ThreadContext* thread) {
+  if (thread->group->checker) thread->group->checker->fence(*thread);
+}
+
+void note_turn(ThreadContext* thread, const AccessSite* site) {
+  if (thread->group->checker) thread->group->checker->turn(*thread, *site);
+}
+
 uint32_t threads_of(const GroupContext& group) {
   return group.size[0] * group.size[1] * group.size[2];
 }
@@ -99,8 +107,9 @@ void reach_barrier(ThreadContext* thread, const AccessSite* site) {
   static_cast<Fibre*>(thread)->barrier = site;
 }
 
-constexpr ReferenceRuntime runtime_table{park_for_cross_lane, park_at_barrier, park_at_back_edge,
-                                         check_access, reach_barrier};
+constexpr ReferenceRuntime runtime_table{
+    park_for_cross_lane, park_at_barrier, park_at_back_edge, check_access,
+    reach_barrier,       check_fence,     note_turn};
 
 void enter_fibre(context::transfer_t transfer) {
   auto* fibre = static_cast<Fibre*>(transfer.data);
@@ -291,7 +300,8 @@ void ReferenceRunner::run(const GroupContext& group, ThreadFunction* function,
     return;
   }
   // Its threads do not wait for each other.
-  static constexpr ReferenceRuntime runtime{nullptr, nullptr, nullptr, check_access, nullptr};
+  static constexpr ReferenceRuntime runtime{nullptr, nullptr,     nullptr,  check_access,
+                                            nullptr, check_fence, note_turn};
   uint32_t threads = threads_of(group);
   for (uint32_t i = 0; i < threads && !is_cancelled(group); ++i) {
     ThreadContext thread = thread_of(group, &runtime, i);

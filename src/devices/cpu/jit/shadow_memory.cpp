@@ -1,5 +1,6 @@
 #include "devices/cpu/jit/shadow_memory.h"
 
+#include <iterator>
 #include <utility>
 
 namespace holdfast::jit {
@@ -17,17 +18,6 @@ bool PastAccess::is_before(const PastAccess& later) const {
   if (group != later.group) return false;
   if (thread == later.thread || epoch != later.epoch) return true;
   return simdgroup_of(*this) == simdgroup_of(later) && simd_stamp != later.simd_stamp;
-}
-
-const PastAccess* ShadowMemory::Cell::conflict(const PastAccess& now, uint8_t kind) const {
-  if (write.site && !write.is_before(now)) return &write;
-  const bool is_plain_write = (kind & AccessSite::writes) != 0 && (kind & AccessSite::atomic) == 0;
-  for (const PastAccess& other : others) {
-    if (!other.site || other.is_before(now)) continue;
-    // Reads do not race with reads, nor atomic operations with each other.
-    if (is_plain_write || ((other.site->kind ^ kind) & AccessSite::atomic) != 0) return &other;
-  }
-  return nullptr;
 }
 
 void ShadowMemory::Cell::add(const PastAccess& now, uint8_t kind) {
@@ -57,19 +47,20 @@ void ShadowMemory::Cell::add(const PastAccess& now, uint8_t kind) {
 
 ShadowMemory::Page& ShadowMemory::page_of(uintptr_t address, bool is_fine) {
   const uintptr_t number = address / page_bytes;
-  if (!last_ || number != last_number_) {
+  Recent& recent = recent_[number % std::size(recent_)];
+  if (!recent.page || number != recent.number) {
     Page& page = pages_[number];
     if (!page.cells) page.cells = std::make_unique<Cell[]>(page_bytes / page.step);
-    last_ = &page;
-    last_number_ = number;
+    recent = {number, &page};
   }
-  if (is_fine && last_->step != 1) {
+  Page& page = *recent.page;
+  if (is_fine && page.step != 1) {
     auto cells = std::make_unique<Cell[]>(page_bytes);
-    for (uintptr_t i = 0; i < page_bytes; ++i) cells[i] = last_->cells[i / last_->step];
-    last_->cells = std::move(cells);
-    last_->step = 1;
+    for (uintptr_t i = 0; i < page_bytes; ++i) cells[i] = page.cells[i / page.step];
+    page.cells = std::move(cells);
+    page.step = 1;
   }
-  return *last_;
+  return page;
 }
 
 }  // namespace holdfast::jit

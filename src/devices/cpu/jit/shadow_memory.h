@@ -18,6 +18,7 @@ struct PastAccess {
   uint32_t epoch = 0;       // barriers that the group had passed
   uint16_t thread = 0;      // in the group
   uint16_t simd_stamp = 0;  // barriers that the simdgroup had passed
+  uint16_t fences = 0;      // that the thread had passed
 
   // Whether a barrier, or the thread itself, puts it before `later`.
   bool is_before(const PastAccess& later) const;
@@ -33,8 +34,24 @@ class ShadowMemory {
     uint32_t written_in = 0;  // number of the group + 1 that wrote it last
     uint32_t owner = 0;       // the same, of threadgroup memory: to which group the cell belongs
 
-    // The access that `now` races with; null when there is none.
-    const PastAccess* conflict(const PastAccess& now, uint8_t kind) const;
+    // The access that `now` races with; null when there is none. `is_before(earlier, now)` may know
+    // more about their order than PastAccess does.
+    template <class IsBefore>
+    const PastAccess* conflict(const PastAccess& now, uint8_t kind, IsBefore is_before) const {
+      auto races = [&](const PastAccess& other) {
+        return other.site && !other.is_before(now) && !is_before(other, now);
+      };
+      if (races(write)) return &write;
+      const bool is_plain_write =
+          (kind & (AccessSite::writes | AccessSite::atomic)) == AccessSite::writes;
+      for (const PastAccess& other : others) {
+        // Reads do not race with reads, nor atomic operations with each other.
+        const bool may_race =
+            is_plain_write || (other.site && ((other.site->kind ^ kind) & AccessSite::atomic) != 0);
+        if (may_race && races(other)) return &other;
+      }
+      return nullptr;
+    }
     void add(const PastAccess& now, uint8_t kind);
   };
 
@@ -63,8 +80,12 @@ class ShadowMemory {
   Page& page_of(uintptr_t address, bool is_fine);
 
   std::unordered_map<uintptr_t, Page> pages_;
-  uintptr_t last_number_ = 0;
-  Page* last_ = nullptr;
+  // Pages used lately, by their number.
+  struct Recent {
+    uintptr_t number = 0;
+    Page* page = nullptr;
+  };
+  Recent recent_[256];
 };
 
 }  // namespace holdfast::jit

@@ -228,21 +228,114 @@ Report live_buffers(const BufferRecord& newest, size_t count, size_t limit) {
                      ", Metal allows " + number(limit));
 }
 
-Report kernel_finding(const Side& side, const std::string& argument,
-                      const exec::KernelFinding& finding) {
-  auto place = [](const uint32_t(&thread)[3]) {
-    return number(thread[0]) + "," + number(thread[1]) + "," + number(thread[2]);
-  };
-  Builder builder("kernels.finding");
-  builder.add(side).add("kind", finding.kind).add("argument", argument);
-  builder.add("byte", number(finding.byte)).add("thread", place(finding.thread));
-  if (finding.has_other_thread) builder.add("other_thread", place(finding.other_thread));
+// What instrumented kernels find.
+namespace {
+
+using exec::KernelFinding;
+
+std::string identifier_of(const KernelFinding& finding) {
+  std::string kind = finding.kind;
+  if (kind == "race") {
+    const bool is_threadgroup = finding.space == KernelFinding::Space::threadgroup;
+    if (finding.writes_same_value) {
+      kind = "same-value-race";
+    } else if (is_threadgroup && !(finding.writes && finding.other_writes)) {
+      kind = "missing-barrier";
+    }
+  }
+  return "kernels." + kind;
+}
+
+std::string triple(const uint32_t (&thread)[3]) {
+  return number(thread[0]) + "," + number(thread[1]) + "," + number(thread[2]);
+}
+
+// " (body:3:7, `out[i] = x;`)"; nothing when it is not known.
+std::string place(const std::string& part, uint32_t line, uint32_t column,
+                  const std::string& source) {
+  if (line == 0) return "";
+  std::string text =
+      " (" + (part.empty() ? "line " : part + ":") + number(line) + ":" + number(column);
+  return text + (source.empty() ? ")" : ", `" + source + "`)");
+}
+
+std::string object_of(const KernelFinding& finding, uint32_t slot) {
+  if (finding.buffer != KernelFinding::no_buffer) return name_of(Argument{finding.object, slot});
+  if (finding.object.empty()) return "memory that no argument has";
+  switch (finding.space) {
+    case KernelFinding::Space::threadgroup:
+      return "threadgroup variable " + quoted(finding.object);
+    case KernelFinding::Space::thread:
+      return "variable " + quoted(finding.object) + " of the thread";
+    default:
+      return "constant " + quoted(finding.object);
+  }
+}
+
+const char* access_of(bool writes) { return writes ? "write" : "read"; }
+
+}  // namespace
+
+Report kernel_finding(const Side& side, const KernelPlaces& places, const KernelFinding& finding) {
+  static constexpr const char* spaces[] = {"device", "constant", "threadgroup", "thread"};
+  const std::string kind = finding.kind;
+  const bool is_access = finding.bytes != 0;
+  Builder builder(identifier_of(finding).c_str());
+  builder.add(side);
+  if (is_access) {
+    if (finding.buffer != KernelFinding::no_buffer) {
+      builder.add(Argument{finding.object, places.slot});
+    } else {
+      builder.add("array", finding.object);
+    }
+    builder.add("space", spaces[static_cast<int>(finding.space)]);
+    if (finding.size != KernelFinding::unknown_size) builder.add("size", number(finding.size));
+    builder.add("byte", number(finding.byte)).add("bytes", number(finding.bytes));
+    builder.add("access", access_of(finding.writes));
+  }
+  builder.add("thread", triple(finding.thread)).add("part", finding.part);
   builder.add("line", number(finding.line)).add("column", number(finding.column));
-  return builder.say(
-      name_of(side) + ": " + finding.kind + " at byte " + number(finding.byte) + " of " +
-      quoted(argument) + " by thread " + place(finding.thread) +
-      (finding.has_other_thread ? " and thread " + place(finding.other_thread) : "") + ", line " +
-      number(finding.line) + ":" + number(finding.column));
+  builder.add("source", places.source);
+  if (finding.has_other_thread) {
+    if (is_access) builder.add("other_access", access_of(finding.other_writes));
+    builder.add("other_thread", triple(finding.other_thread)).add("other_part", finding.other_part);
+    builder.add("other_line", number(finding.other_line));
+    builder.add("other_column", number(finding.other_column));
+    builder.add("other_source", places.other_source);
+  }
+  builder.add("times", number(finding.count));
+
+  const std::string here = place(finding.part, finding.line, finding.column, places.source);
+  const std::string there =
+      place(finding.other_part, finding.other_line, finding.other_column, places.other_source);
+  const std::string one = "thread " + triple(finding.thread),
+                    other = "thread " + triple(finding.other_thread);
+  std::string sentence = name_of(side) + ": ";
+  if (kind == "endless-loop") {
+    return builder.say(sentence + "the watchdog stopped it while " + one + " was in a loop" + here);
+  }
+  if (!is_access) {
+    sentence += one + " waits at a barrier" + here + " that " + other;
+    if (kind == "barrier-after-return") {
+      return builder.say(sentence + ", which has returned, never comes to");
+    }
+    return builder.say(sentence + " does not come to: it waits at another place" + there);
+  }
+  sentence += one + (finding.writes ? " writes " : " reads ") + plural(finding.bytes, "byte") +
+              " at byte " + number(finding.byte) + " of " + object_of(finding, places.slot);
+  if (kind == "out-of-bounds") {
+    if (finding.size != KernelFinding::unknown_size) {
+      sentence += ", which has " + plural(finding.size, "byte");
+    }
+    return builder.say(sentence + here);
+  }
+  sentence += here;
+  if (kind == "misaligned") {
+    return builder.say(sentence + ": the address is no multiple of the type's alignment");
+  }
+  if (kind == "uninitialised-read") return builder.say(sentence + ", which nobody has written");
+  return builder.say(sentence + ", and " + other + (finding.other_writes ? " writes" : " reads") +
+                     " the same" + there + ", with nothing between them that orders the two");
 }
 
 Report only_binding(const BufferRecord& buffer, const Side& side) {

@@ -36,7 +36,12 @@ Report other_signature(const std::string& name, const std::string& made_for, con
 Report buffer_slots(const Side& side, uint32_t slots, uint32_t limit);
 Report threadgroup_memory(const Side& side, uint64_t bytes, uint64_t limit);
 Report live_buffers(const BufferRecord& newest, size_t count, size_t limit);
-Report kernel_finding(const Side& side, const std::string& argument,
+// The lines of the user's text where it was found, and the slot of the argument.
+struct KernelPlaces {
+  std::string source, other_source;
+  uint32_t slot = 0;
+};
+Report kernel_finding(const Side& side, const KernelPlaces& places,
                       const exec::KernelFinding& finding);
 Report only_binding(const BufferRecord& buffer, const Side& side);
 

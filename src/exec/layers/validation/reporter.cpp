@@ -11,10 +11,11 @@ namespace {
 // from one time that it happens to the next.
 bool tells_apart(const std::string& field) {
   static constexpr const char* names[] = {
-      "id",        "op",           "label",         "command",        "kernel",
-      "other_op",  "other_label",  "other_command", "argument",       "other_kernel",
-      "buffer_op", "buffer_label", "pipeline",      "other_argument", "source",
-      "signature"};
+      "id",          "op",           "label",         "command",        "kernel",
+      "other_op",    "other_label",  "other_command", "argument",       "other_kernel",
+      "buffer_op",   "buffer_label", "pipeline",      "other_argument", "source",
+      "signature",   "array",        "line",          "column",         "other_line",
+      "other_column"};
   return std::any_of(std::begin(names), std::end(names), [&](auto name) { return field == name; });
 }
 

@@ -43,6 +43,7 @@ void Validator::on_create(const Buffer& buffer) {
     record.address = address;
     record.region = &region;
     record.number = ++made_buffers_;
+    record.is_written = buffer.stream() < 0;
     size_t limit = live_buffer_limit.load(std::memory_order_relaxed);
     if (checks_.has(Check::resources) && buffers_.size() > limit) {
       reports.push_back(messages::live_buffers(record, buffers_.size(), limit));
@@ -60,6 +61,7 @@ void Validator::on_command(const CommandList& list) {
     Seen seen{list, command, side_of(list, command),
               std::span(list.bindings).subspan(command.first_binding, command.binding_count)};
     if (checks_.has(Check::lifetime) || checks_.has(Check::bindings)) note_uses(seen, reports);
+    if (checks_.has(Check::kernels)) note_writes(seen);
     if (checks_.has(Check::host_writes)) take_digests(seen);
     // Digests need to know who writes.
     Reports unwanted;
@@ -95,19 +97,6 @@ void Validator::on_commit(CommandList& list) {
   // An op that threw: the list has none of its commands any more.
   uint32_t left = static_cast<uint32_t>(list.commands.size());
   if (left < queue.seen) forget_commands(list.queue, list.serial, left);
-}
-
-void Validator::on_kernel_finding(const CommandList& list, const Command& command,
-                                  const exec::KernelFinding& finding) {
-  if (!checks_.has(Check::kernels)) return;
-  Reports reports;
-  {
-    std::lock_guard guard(mutex_);
-    const auto& arguments = command.pipeline->interface().arguments;
-    std::string argument = finding.buffer < arguments.size() ? arguments[finding.buffer].name : "";
-    reports.push_back(messages::kernel_finding(side_of(list, command), argument, finding));
-  }
-  deliver(reports, false, list.queue);
 }
 
 // --- scopes and the environment ---

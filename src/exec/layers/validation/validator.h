@@ -32,6 +32,8 @@ class Validator final : public exec::Layer {
   void on_retire_pipeline(uint64_t identity) override;
   void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) override;
   void on_begin() override;
+  Ref<const Pipeline> on_dispatch(const Pipeline& pipeline,
+                                  std::span<exec::BoundSlot> slots) override;
   void on_address(const Buffer& buffer) override;
   void on_command(const CommandList& list) override;
   void on_encode(const CommandList& list) override;
@@ -70,6 +72,7 @@ class Validator final : public exec::Layer {
 
   // The checks. All with the mutex held.
   void note_uses(const Seen& seen, Reports& reports);
+  void note_writes(const Seen& seen);
   void check_hazards(const Seen& seen, Reports& reports);
   void take_digests(const Seen& seen);
   void check_bindings(const Seen& seen, Reports& reports);
@@ -89,6 +92,8 @@ class Validator final : public exec::Layer {
   Regions regions_;
   std::unordered_map<const DeviceQueue*, QueueRecord> queues_;
   std::unordered_map<uint64_t, PipelineRecord> pipelines_;
+  // What runs in place of a pipeline, by its identity; null: nothing can.
+  std::unordered_map<uint64_t, Ref<const Pipeline>> checked_;
   std::unordered_set<std::string> names_;
   uint64_t made_buffers_ = 0;
 };

@@ -1,7 +1,9 @@
 #include "devices/cpu/jit/compiler/instrument.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -30,9 +32,8 @@ using llvm::isa;
 using llvm::Value;
 
 // Of the user's text, outwards through what was inlined.
-const llvm::DILocation* place_of(const Instruction& instruction) {
-  for (const llvm::DILocation* place = instruction.getDebugLoc().get(); place;
-       place = place->getInlinedAt()) {
+const llvm::DILocation* place_of(const llvm::DebugLoc& location) {
+  for (const llvm::DILocation* place = location.get(); place; place = place->getInlinedAt()) {
     if (place->getFilename() == msl::source_file && place->getLine() != 0) return place;
   }
   return nullptr;
@@ -70,14 +71,17 @@ class Instrumentation {
     llvm::Type* i64 = llvm::Type::getInt64Ty(scalar.getContext());
     access_ = module_.getOrInsertFunction(check_access_function, i32, pointer_, pointer_, pointer_,
                                           pointer_, i64, i64);
-    reach_ = module_.getOrInsertFunction(check_barrier_function,
-                                         llvm::Type::getVoidTy(scalar.getContext()), pointer_);
+    llvm::Type* nothing = llvm::Type::getVoidTy(scalar.getContext());
+    reach_ = module_.getOrInsertFunction(check_barrier_function, nothing, pointer_);
+    fence_ = module_.getOrInsertFunction(check_fence_function, nothing);
+    turn_ = module_.getOrInsertFunction(check_turn_function, nothing, pointer_);
   }
 
   void run() {
     std::vector<llvm::Constant*> globals;
     for (llvm::GlobalVariable& global : module_.globals()) globals.push_back(&global);
     llvm::convertUsersOfConstantsToInstructions(globals);
+    mark_loops();
     std::vector<Instruction*> found;
     for (Instruction& instruction : llvm::instructions(function_)) found.push_back(&instruction);
     for (Instruction* instruction : found) visit(*instruction);
@@ -89,6 +93,21 @@ class Instrumentation {
     Value* object;
     Value* base;
   };
+
+  void mark_loops() {
+    llvm::DominatorTree dominators(function_);
+    llvm::LoopInfo loops(dominators);
+    for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
+      llvm::SmallVector<llvm::BasicBlock*, 4> latches;
+      loop->getLoopLatches(latches);
+      for (llvm::BasicBlock* latch : latches) {
+        Instruction* end = latch->getTerminator();
+        IRBuilder<> b(end);
+        const llvm::DILocation* place = place_of(loop->getStartLoc());
+        b.CreateCall(turn_, {site(place ? place : place_of(end->getDebugLoc()), 0, 1)});
+      }
+    }
+  }
 
   void visit(Instruction& instruction) {
     const bool is_atomic = instruction.isAtomic();
@@ -117,7 +136,10 @@ class Instrumentation {
                call && call->getCalledFunction() &&
                call->getCalledFunction()->getName() == "__hf_threadgroup_barrier") {
       IRBuilder<> b(&instruction);
-      b.CreateCall(reach_, {site(instruction, 0, 1)});
+      b.CreateCall(reach_, {site(place_of(instruction.getDebugLoc()), 0, 1)});
+    } else if (isa<llvm::FenceInst>(instruction)) {
+      IRBuilder<> b(&instruction);
+      b.CreateCall(fence_, {});
     }
   }
 
@@ -152,11 +174,11 @@ class Instrumentation {
         written = b.CreateZExt(b.CreateBitCast(value, b.getIntNTy(bits)), b.getInt64Ty());
       }
     }
-    Value* allowed = b.CreateCall(
-        access_,
-        {site(instruction, static_cast<uint8_t>(kind), static_cast<uint8_t>(alignment.value())),
-         origin.object, origin.base, b.CreateAddrSpaceCast(pointer, pointer_),
-         b.CreateZExtOrTrunc(bytes, b.getInt64Ty()), written});
+    Value* allowed =
+        b.CreateCall(access_, {site(place_of(instruction.getDebugLoc()), static_cast<uint8_t>(kind),
+                                    static_cast<uint8_t>(alignment.value())),
+                               origin.object, origin.base, b.CreateAddrSpaceCast(pointer, pointer_),
+                               b.CreateZExtOrTrunc(bytes, b.getInt64Ty()), written});
     // Only when it may: else a load gives 0.
     Instruction* end = llvm::SplitBlockAndInsertIfThen(b.CreateICmpNE(allowed, b.getInt32(0)),
                                                        &instruction, false);
@@ -184,12 +206,12 @@ class Instrumentation {
     return global;
   }
 
-  llvm::Constant* site(const Instruction& instruction, uint8_t kind, uint8_t alignment) {
+  llvm::Constant* site(const llvm::DILocation* place, uint8_t kind, uint8_t alignment) {
     AccessSite site;
     std::memset(&site, 0, sizeof(site));
     site.kind = kind;
     site.alignment = std::max<uint8_t>(alignment, 1);
-    if (const llvm::DILocation* place = place_of(instruction)) {
+    if (place) {
       SourceLine line = source_line(source_, place->getLine());
       site.line = line.line;
       site.column = place->getColumn();
@@ -295,7 +317,7 @@ class Instrumentation {
   const msl::KernelInterface& interface_;
   const msl::KernelSource* source_;
   llvm::PointerType* pointer_;
-  llvm::FunctionCallee access_, reach_;
+  llvm::FunctionCallee access_, reach_, fence_, turn_;
   llvm::DenseMap<Value*, Origin> origins_;
 };
 

@@ -11,9 +11,11 @@ namespace holdfast::jit {
 
 // Puts a call of `check_access_function` before every load, store, atomic operation and block copy
 // of scalar IR, which makes the access only when the call allows it (a load gives 0 else), and one
-// of `check_barrier_function` before every barrier of the threadgroup. Their parameters are those
-// of ReferenceRuntime::access and ::reach without the thread; the reference lowering makes calls
-// of the runtime of them. `source` says how the user's parts are called; may be null.
+// of `check_barrier_function` before every barrier of the threadgroup, of `check_fence_function`
+// at every fence and of `check_turn_function` at the back edges of loops. Their parameters are
+// those of ReferenceRuntime::access, ::reach, ::fence and ::turn without the thread; the reference
+// lowering makes calls of the runtime of them. `source` says how the user's parts are called; may
+// be null.
 //
 // Only what a thread shares with others or could leave is looked at: a variable of the thread that
 // is accessed at constant places is not.
@@ -22,5 +24,7 @@ void instrument(llvm::Function& scalar, const msl::KernelInterface& interface,
 
 inline constexpr const char* check_access_function = "holdfast.check.access";
 inline constexpr const char* check_barrier_function = "holdfast.check.barrier";
+inline constexpr const char* check_fence_function = "holdfast.check.fence";
+inline constexpr const char* check_turn_function = "holdfast.check.turn";
 
 }  // namespace holdfast::jit

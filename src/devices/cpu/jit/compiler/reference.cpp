@@ -325,6 +325,8 @@ class ThreadLowering {
     }
     lower_checks(check_access_function, offsetof(ReferenceRuntime, access));
     lower_checks(check_barrier_function, offsetof(ReferenceRuntime, reach));
+    lower_checks(check_fence_function, offsetof(ReferenceRuntime, fence));
+    lower_checks(check_turn_function, offsetof(ReferenceRuntime, turn));
     for (llvm::Function& function : llvm::make_early_inc_range(module_)) {
       if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
     }
