@@ -75,7 +75,8 @@ void Ring::add(const CommandList& list) noexcept {
     uint32_t end = command.first_binding + command.binding_count;
     record.last_binding = command.binding_count > 0 ? list.bindings[end - 1].identity : 0;
     size_t kernel = 0;
-    if (command.kind == Command::Kind::dispatch) {
+    // Where lists own nothing, it may have ended: that is for the validator to say.
+    if (command.kind == Command::Kind::dispatch && Pipeline::is_alive(command.pipeline_identity)) {
       kernel = command.pipeline->name().copy(record.kernel, sizeof(record.kernel) - 1);
     }
     record.kernel[kernel] = '\0';
