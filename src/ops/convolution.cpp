@@ -227,16 +227,35 @@ std::vector<array> Convolution::vjp(const std::vector<array>& primals,
   return result;
 }
 
-// More inputs are a larger batch; more weights are as many convolutions.
+// More inputs are a larger batch. More weights are more outputs of each group, and with as many
+// inputs they are more groups.
 std::pair<std::vector<array>, std::vector<int>> Convolution::vmap(const std::vector<array>& inputs,
                                                                   const std::vector<int>& axes) {
-  if (axes[1] >= 0) return {};
   Stream s = stream();
-  array input = moveaxis(inputs[0], axes[0], 0, s);
-  int size = input.shape(0);
-  if (size == 0) return {};
-  array out = convolution(flatten(input, 0, 1, s), inputs[1], parameters_, follows_, s);
-  return {{unflatten(out, 0, {size, inputs[0].shape(axes[0] == 0 ? 1 : 0)}, s)}, {0}};
+  Parameters p = parameters_;
+  if (axes[1] < 0) {
+    array images = moveaxis(inputs[0], axes[0], 0, s);
+    int size = images.shape(0), batch = images.shape(1);
+    if (size == 0) return {};
+    array out = convolution(flatten(images, 0, 1, s), inputs[1], p, follows_, s);
+    return {{unflatten(out, 0, {size, batch}, s)}, {0}};
+  }
+  array weights = moveaxis(inputs[1], axes[1], 0, s);
+  int size = weights.shape(0), outputs = weights.shape(1);
+  if (size == 0 || outputs == 0 || weights.size() == 0) return {};
+  Follows follows = follows_ == Follows::any ? Follows::any : Follows::nothing;
+  if (axes[0] < 0) {
+    // (groups, size, outputs of a group), in the weights as in what comes out.
+    array grouped = unflatten(weights, 1, {p.groups, -1}, s);
+    grouped = flatten(moveaxis(grouped, 1, 0, s), 0, 2, s);
+    array out = convolution(inputs[0], grouped, p, follows, s);
+    out = moveaxis(unflatten(out, -1, {p.groups, size, -1}, s), -2, 0, s);
+    return {{flatten(out, -2, -1, s)}, {0}};
+  }
+  array images = moveaxis(inputs[0], axes[0], -2, s);
+  p.groups *= size;
+  array out = convolution(flatten(images, -2, -1, s), flatten(weights, 0, 1, s), p, follows, s);
+  return {{moveaxis(unflatten(out, -1, {size, outputs}, s), -2, 0, s)}, {0}};
 }
 
 // One value for each spatial dimension.

@@ -24,6 +24,7 @@ class QuantizedMatmul final : public Recorded<QuantizedMatmul, Op> {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return gathers_ ? "GatherQMM" : "QuantizedMatmul"; }
   static constexpr const char* recorded_as = "QuantizedMatmul";
   auto members() const {
@@ -104,6 +105,32 @@ void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                  });
 }
 
+// The columns of the product.
+int checked_width(const char* op, const array& x, const array& w, int columns, bool transposed) {
+  int depth = transposed ? columns : w.shape(-2), width = transposed ? w.shape(-2) : columns;
+  if (x.shape(-1) != depth) {
+    throw std::invalid_argument(text("[", op, "] last dimension of x (", x.shape(-1),
+                                     ") must match the depth of the quantised matrix (", depth,
+                                     "): shapes ", x.shape(), " and ", w.shape()));
+  }
+  return width;
+}
+
+std::vector<Shape> QuantizedMatmul::output_shapes(const std::vector<array>& inputs) {
+  if (gathers_) return Op::output_shapes(inputs);
+  const char* op = "quantized_matmul";
+  const array &x = inputs[0], &w = inputs[1];
+  std::optional<array> biases;
+  if (inputs.size() > 3) biases = inputs[3];
+  int columns = checked_columns(op, format_, w, inputs[2], biases);
+  int width = checked_width(op, x, w, columns, transposed_);
+  Shape shape = broadcast_shapes_for(op, batch_of(x), batch_of(w));
+  shape.push_back(x.shape(-2));
+  shape.push_back(width);
+  checked_size(op, shape, x.dtype());
+  return {std::move(shape)};
+}
+
 array multiply_quantized(const char* op, const array& x, const array& w, const array& scales,
                          const std::optional<array>& biases, const std::optional<array>& left,
                          const std::optional<array>& right, bool gathers, bool transposed,
@@ -114,12 +141,7 @@ array multiply_quantized(const char* op, const array& x, const array& w, const a
                                      gathers ? "two dimensions" : "one dimension",
                                      " or more, got shape ", x.shape()));
   }
-  int depth = transposed ? columns : w.shape(-2), width = transposed ? w.shape(-2) : columns;
-  if (x.shape(-1) != depth) {
-    throw std::invalid_argument(text("[", op, "] last dimension of x (", x.shape(-1),
-                                     ") must match the depth of the quantised matrix (", depth,
-                                     "): shapes ", x.shape(), " and ", w.shape()));
-  }
+  int width = checked_width(op, x, w, columns, transposed);
   if (!biases && !issubdtype(x.dtype(), floating)) {
     throw std::invalid_argument(text("[", op, "] expected x of a floating dtype, got ", x.dtype()));
   }

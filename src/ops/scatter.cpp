@@ -144,10 +144,8 @@ Shape checked_indices(const char* op, const array& a, std::vector<array>& indice
   return places;
 }
 
-array scatter_with(UpdateMode mode, const array& a, std::vector<array> indices,
-                   const array& updates, std::vector<int> axes, StreamOrDevice s) {
-  const char* op = function_of(mode);
-  Shape places = checked_indices(op, a, indices, axes, s);
+// `places`: the shape of the indices.
+void check_updates(const char* op, const array& a, const array& updates, const Shape& places) {
   size_t ndim = places.size() + a.ndim();
   bool fits = updates.ndim() == ndim;
   for (size_t i = 0; fits && i < ndim; ++i) {
@@ -159,12 +157,28 @@ array scatter_with(UpdateMode mode, const array& a, std::vector<array> indices,
                                      " followed by a slice within shape ", a.shape(), ", got ",
                                      updates.shape()));
   }
+}
+
+array scatter_with(UpdateMode mode, const array& a, std::vector<array> indices,
+                   const array& updates, std::vector<int> axes, StreamOrDevice s) {
+  const char* op = function_of(mode);
+  check_updates(op, a, updates, checked_indices(op, a, indices, axes, s));
   std::vector<array> inputs = {a, astype(updates, a.dtype(), s)};
   inputs.insert(inputs.end(), indices.begin(), indices.end());
   return make_node<Scatter>(a.shape(), a.dtype(), std::move(inputs), s, mode, std::move(axes));
 }
 
 }  // namespace
+
+std::vector<Shape> Scatter::output_shapes(const std::vector<array>& inputs) {
+  const char* op = function_of(mode_);
+  Shape places;
+  for (size_t k = 2; k < inputs.size(); ++k) {
+    places = broadcast_shapes_for(op, places, inputs[k].shape());
+  }
+  check_updates(op, inputs[0], inputs[1], places);
+  return {inputs[0].shape()};
+}
 
 array gather(const array& a, const std::vector<array>& given, const std::vector<int>& given_axes,
              const Shape& slice_sizes, StreamOrDevice s) {

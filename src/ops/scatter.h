@@ -44,6 +44,7 @@ class Scatter final : public Recorded<Scatter, Op>, public PartialUpdate {
                          const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   std::shared_ptr<Primitive> as_addition() override {
     if (mode_ != UpdateMode::add) return nullptr;
     return std::make_shared<Scatter>(stream(), mode_, axes_);

@@ -89,6 +89,9 @@ class SearchSorted final : public Recorded<SearchSorted, Op> {
               std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
                                                        const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
+    return {inputs[1].shape()};
+  }
   const char* name() const override { return "SearchSorted"; }
   auto members() const { return std::tie(right_); }
 

@@ -228,3 +228,25 @@ TEST_CASE("shapeless compile: convolutions follow their input, and their kernel 
   CHECK_THROWS_WITH_AS(compile(slope, true)({images(1, 5), weight}),
                        doctest::Contains("a function with Convolution"), std::invalid_argument);
 }
+
+TEST_CASE("shapeless compile: low-bit products, scatters and searches follow their inputs") {
+  std::vector<array> packed = quantize(numbered({8, 64}), 32, 4);
+  Function product = [&](const Arrays& in) {
+    return Arrays{quantized_matmul(in[0], packed[0], packed[1], packed[2], true, 32, 4)};
+  };
+  Function put = [](const Arrays& in) {
+    return Arrays{scatter_add(in[0], in[1], in[2], 0), searchsorted(flatten(in[0]), in[2])};
+  };
+  Function compiled_product = compile(product, true), compiled_put = compile(put, true);
+  for (int size : {2, 3, 5}) {
+    Arrays x = {numbered({size, 64})};
+    CHECK(array_equal(compiled_product(x)[0], product(x)[0]).item<bool>());
+    Arrays in = {numbered({4, size}), array({1, 3}), numbered({2, 1, size})};
+    Arrays got = compiled_put(in), expected = put(in);
+    for (size_t k = 0; k < 2; ++k) CHECK(array_equal(got[k], expected[k]).item<bool>());
+  }
+  CHECK_THROWS_WITH_AS(compiled_product({numbered({2, 32})}), doctest::Contains("must match"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(compiled_put({numbered({4, 3}), array({1, 3}), numbered({2, 1, 4})}),
+                       doctest::Contains("[scatter_add] expected updates"), std::invalid_argument);
+}
