@@ -36,6 +36,9 @@ struct KernelBinding {
   Kind kind = Kind::none;
   const void* what = nullptr;  // an array, or bytes
   size_t size = 0;             // of bytes
+  // Bound for a dispatch of this kernel and still there; null: bound for the one at hand. For
+  // validation.
+  const exec::Pipeline* bound_for = nullptr;
 };
 
 // Used inside eval_cpu/eval_gpu of a primitive, on the thread that evaluates, with the stream's

@@ -68,6 +68,10 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
+  // Reports what would be left over if the program ended now, as at its end: a capture that was not
+  // stopped, streams with work that nobody waited for, waits for events with nothing behind them.
+  void check_left_over();
+
   // What was found so far, in order, each kind between the same ops once.
   std::vector<Report> reports() const;
 

@@ -24,8 +24,9 @@ struct BoundSlot {
   int64_t start = 0;               // of the buffer: the address that the kernel gets
   uint32_t item_size = 1;
   bool is_contiguous = true;
-  bool is_input = false;     // given for reading only
-  bool has_contents = true;  // false: nobody has written to it yet
+  bool is_input = false;                   // given for reading only
+  bool has_contents = true;                // false: nobody has written to it yet
+  const std::string* bound_for = nullptr;  // the kernel it was bound for; null: this one
 };
 
 // What a dispatch command runs its pipeline with. Plain data, in the arena of its list.

@@ -117,7 +117,10 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
   if (bytes > (size_t{1} << 60)) throw OutOfMemory(breakdown(bytes, op));
   size_t capacity = capacity_for(bytes);
   replace_smaller(capacity);
-  if (!make_room(capacity)) throw OutOfMemory(breakdown(bytes, op));
+  if (!make_room(capacity)) {
+    layers::on_limit({LimitReached::Kind::memory, op, bytes, total_, memory_limit_.load()});
+    throw OutOfMemory(breakdown(bytes, op));
+  }
   Storage* storage = new_storage();
   storage->address = system_allocate(capacity, storage->mapped);
   if (!storage->address) {
@@ -127,7 +130,7 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
   storage->capacity = capacity;
   total_ += capacity;
   add_active(capacity);
-  residency_.insert(*storage);
+  residency_.insert(*storage, op);
   return storage;
 }
 

@@ -8,7 +8,7 @@ namespace holdfast::exec {
 namespace {
 
 constexpr uint64_t magic = 0x314c4e52454b4648;  // "HFKERNL1"
-constexpr uint32_t format_version = 1;
+constexpr uint32_t format_version = 2;
 constexpr size_t header_size = 8 + 4 + 8 + 16;
 
 void write(ByteWriter& out, const msl::KernelInterface& interface) {
@@ -20,6 +20,7 @@ void write(ByteWriter& out, const msl::KernelInterface& interface) {
     out.value(static_cast<uint8_t>(argument.written));
     out.value(argument.slot);
     out.value(argument.element_size);
+    out.value(argument.alignment);
   }
   out.value(interface.threadgroup_bytes);
   out.value(static_cast<uint64_t>(interface.attributes.size()));
@@ -29,8 +30,8 @@ void write(ByteWriter& out, const msl::KernelInterface& interface) {
 
 void read(ByteReader& in, msl::KernelInterface& interface) {
   interface.entry = in.text();
-  // The least that an argument takes: an empty name, two bytes, two numbers.
-  interface.arguments.resize(in.count(8 + 2 + 8));
+  // The least that an argument takes: an empty name, two bytes, three numbers.
+  interface.arguments.resize(in.count(8 + 2 + 12));
   for (msl::KernelArgument& argument : interface.arguments) {
     argument.name = in.text();
     argument.kind = static_cast<msl::KernelArgument::Kind>(
@@ -38,6 +39,7 @@ void read(ByteReader& in, msl::KernelInterface& interface) {
     argument.written = in.boolean();
     argument.slot = in.value<uint32_t>();
     argument.element_size = in.value<uint32_t>();
+    argument.alignment = in.value<uint32_t>();
   }
   interface.threadgroup_bytes = in.value<uint32_t>();
   interface.attributes.resize(in.count(8));

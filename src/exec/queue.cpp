@@ -271,6 +271,12 @@ void Queue::cancel() {
   if (!mutated(Mutant::cancel)) device_queue_->cancelled.store(last);
 }
 
+std::vector<Stamp> Queue::unused_waits() {
+  std::lock_guard guard(mutex_);
+  if (!open_ || !open_->commands.empty()) return {};
+  return {open_->waits.begin(), open_->waits.end()};
+}
+
 void Queue::set_retaining(bool retain) {
   flush();
   std::lock_guard guard(mutex_);

@@ -82,6 +82,8 @@ class Queue {
   // The same without throwing.
   bool drain(std::optional<sync::Clock::time_point> deadline = {});
   void cancel();
+  // What the open list waits for, when nothing was encoded behind it.
+  std::vector<Stamp> unused_waits();
 
   // The ablation: bind without retaining (HOLDFAST_RETAIN=0, or for one arm of a benchmark).
   void set_retaining(bool retain);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/mutants.h"
+#include "exec/layers/layer.h"
 
 namespace holdfast::exec {
 namespace {
@@ -31,11 +32,19 @@ Residency::Locks Residency::system_locks() {
           [](const void* address, size_t bytes) { return munlock(address, bytes) == 0; }};
 }
 
-void Residency::insert(Storage& storage) noexcept {
+void Residency::insert(Storage& storage, const char* op) noexcept {
   try {
     if (limit() == 0 || !wire(storage)) waiting_.insert(&storage);
   } catch (const std::bad_alloc&) {
     // It stays unwired, and is not counted.
+  }
+  if (limit() == 0) return;
+  using Kind = LimitReached::Kind;
+  if (storage.residency_set < 0) {
+    Kind kind = storage.residency_refused ? Kind::refused : Kind::wired;
+    layers::on_limit({kind, op, storage.capacity, wired_size(), limit()});
+  } else if (num_sets() > max_sets) {
+    layers::on_limit({Kind::residency_sets, op, storage.capacity, num_sets(), max_sets});
   }
 }
 
@@ -141,17 +150,18 @@ void Residency::unwire(Storage& storage) noexcept {
 // there is none left, the one with the least in it.
 size_t Residency::choose_set(size_t bytes) const {
   size_t cap = max_bytes_per_set();
-  size_t empty = max_sets;
-  for (size_t i = 0; i < max_sets; ++i) {
+  size_t empty = set_bound_;
+  for (size_t i = 0; i < set_bound_; ++i) {
     if (sets_[i].members == 0) {
       empty = std::min(empty, i);
     } else if (sets_[i].bytes <= cap && bytes <= cap - sets_[i].bytes) {
       return i;
     }
   }
-  if (empty < max_sets) return empty;
-  auto least = std::min_element(sets_.begin(), sets_.end(),
-                                [](const Set& a, const Set& b) { return a.bytes < b.bytes; });
+  if (empty < set_bound_) return empty;
+  auto least =
+      std::min_element(sets_.begin(), sets_.begin() + static_cast<std::ptrdiff_t>(set_bound_),
+                       [](const Set& a, const Set& b) { return a.bytes < b.bytes; });
   return static_cast<size_t>(least - sets_.begin());
 }
 

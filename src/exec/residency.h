@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/mutants.h"
 #include "base/sync.h"
 #include "devices/memory.h"
 
@@ -20,7 +21,7 @@ namespace holdfast::exec {
 
 class Residency {
  public:
-  static constexpr size_t max_sets = 32;
+  static constexpr size_t max_sets = 32;  // Metal's
   static constexpr size_t default_bytes_per_set = size_t{4} << 30;
 
   // How pages are locked: mlock and munlock, or stand-ins of a test. True when it worked.
@@ -33,8 +34,8 @@ class Residency {
 
   // The caller (the allocator) sees to it that no two of these run at once.
 
-  // A storage was taken from the system: it is wired, or waits. Never throws.
-  void insert(Storage& storage) noexcept;
+  // A storage was taken from the system, for `op`: it is wired, or waits. Never throws.
+  void insert(Storage& storage, const char* op = "") noexcept;
   // It goes back to the system. Others may be wired in its place.
   void erase(Storage& storage) noexcept;
   // Returns the previous limit. Raising it wires what waits; lowering it lets go of as much as is
@@ -52,6 +53,8 @@ class Residency {
   size_t max_bytes_per_set() const { return bytes_per_set_.load(std::memory_order_relaxed); }
   // For what is wired from now on; what is in a set stays there. Returns the previous value.
   size_t set_max_bytes_per_set(size_t bytes);
+  // The ablation, for tests: as many sets as there are storages, up to what is kept of them.
+  void ignore_max_sets() { set_bound_ = sets_.size(); }
 
  private:
   struct Set {
@@ -65,7 +68,9 @@ class Residency {
   void unlock_pages(const Storage& storage) noexcept;
 
   const Locks locks_;
-  std::array<Set, max_sets> sets_{};
+  std::array<Set, 127> sets_{};
+  // Sets that may be used.
+  size_t set_bound_ = mutated(Mutant::residency_set_33) ? sets_.size() : max_sets;
   std::unordered_set<Storage*> members_, waiting_;
   // Small storages share pages, and a page has one lock: how many storages want it. Only pages at
   // the ends of a storage can be shared.

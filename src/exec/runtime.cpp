@@ -45,6 +45,7 @@ Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
 void Runtime::at_exit() {
   if (state.load() != State::running) return;
   Runtime& runtime = get();
+  layers::on_exit();
   state.store(State::exiting);
   runtime.cpu_->shut_down(std::chrono::seconds(5));
   capture::stop_at_exit();

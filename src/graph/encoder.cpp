@@ -50,6 +50,7 @@ std::span<exec::BoundSlot> note_slots(exec::Queue& queue, std::span<const Kernel
     if (binding.kind == KernelBinding::Kind::none) continue;
     auto* noted = new (&slots[count++]) exec::BoundSlot;
     noted->slot = slot;
+    if (binding.bound_for) noted->bound_for = &binding.bound_for->name();
     noted->end = static_cast<int64_t>(binding.size);
     if (binding.kind == KernelBinding::Kind::bytes) continue;
     const array& a = *static_cast<const array*>(binding.what);

@@ -46,6 +46,7 @@ struct KernelArgument {
   bool written = false;       // may be stored to
   uint32_t slot = 0;          // [[buffer(n)]] or [[threadgroup(n)]]
   uint32_t element_size = 0;  // bytes of the pointed-to type
+  uint32_t alignment = 0;     // of it; 0: not known
 };
 
 // What a compiled kernel expects of its dispatch.

@@ -75,6 +75,39 @@ void view_at(int64_t offset) {
   }));
 }
 
+// An argument whose type needs `alignment`, bound to an array `offset` bytes into its buffer.
+void typed_view(int64_t offset, uint32_t alignment, bool as_output = false) {
+  OwnStream s;
+  eval(lone_op("Probe", s, [=](Encoder& encoder, array& out) {
+    array x(Shape{8}, int32, nullptr, {});
+    x.set_data(encoder.allocate(128), 8, Strides{1}, {true, true, true}, offset);
+    msl::KernelArgument vectors = as_output ? writes("x", 0) : reads("x", 0);
+    vectors.alignment = alignment;
+    KernelBinding bindings[] = {as_output ? KernelBinding::output(x) : KernelBinding::input(x),
+                                KernelBinding::output(out)};
+    encoder.dispatch(*idle_kernel("probe", {vectors, writes("y", 1)}), bindings, {8}, {8});
+  }));
+}
+
+// What is bound to x was bound for this dispatch, or for one of another kernel.
+void kept(KernelBinding::Kind kind, bool binds_again) {
+  OwnStream s;
+  eval(make_op("Probe", s, {counting(16)}, {16}, [=](Encoder& encoder, const auto& in, auto& out) {
+    encoder.allocate(out[0]);
+    array between(Shape{16}, int32, nullptr, {});
+    encoder.allocate(between);
+    bool is_written = kind == KernelBinding::Kind::output;
+    KernelBinding x = kind == KernelBinding::Kind::bytes ? KernelBinding::bytes("1234", 4)
+                      : is_written                       ? KernelBinding::output(between)
+                                                         : KernelBinding::input(in[0]);
+    Ref<exec::Pipeline> first = idle_kernel("first", {reads("x", 0), writes("y", 1)});
+    if (!binds_again) x.bound_for = first.get();
+    KernelBinding bindings[] = {x, KernelBinding::output(out[0])};
+    auto argument = is_written ? writes("x", 0) : reads("x", 0);
+    encoder.dispatch(*idle_kernel("second", {argument, writes("y", 1)}), bindings, {16}, {16});
+  }));
+}
+
 // A kernel that writes y, which is bound as what it is or as an input.
 void written_slot(uint32_t slot, bool as_output) {
   OwnStream s;
@@ -189,6 +222,23 @@ const ValidationCase cases[] = {
             adopted_at(8, true), {"kernel", "probe"}, {"argument", "y"}),
     BINDING("misaligned", "a view is an odd number of bytes into its buffer", view_at(5),
             view_at(8), {"argument", "x"}, {"offset", "5"}),
+    BINDING("misaligned", "an argument of vectors of four starts at the second number",
+            typed_view(4, 16), typed_view(16, 16), {"argument", "x"}, {"offset", "4"},
+            {"alignment", "16"}),
+    BINDING("misaligned", "an argument of structs with a long starts between two of them",
+            typed_view(12, 8), typed_view(8, 8), {"alignment", "8"}),
+    BINDING("misaligned", "an argument of vectors that is written starts in the middle of one",
+            typed_view(8, 16, true), typed_view(32, 16, true), {"offset", "8"},
+            {"alignment", "16"}),
+    BINDING("kept", "an input was bound for another kernel",
+            kept(KernelBinding::Kind::input, false), kept(KernelBinding::Kind::input, true),
+            {"kernel", "second"}, {"other_kernel", "first"}, {"argument", "x"}),
+    BINDING("kept", "an output was bound for another kernel",
+            kept(KernelBinding::Kind::output, false), kept(KernelBinding::Kind::output, true),
+            {"kernel", "second"}, {"other_kernel", "first"}),
+    BINDING("kept", "a number was bound for another kernel",
+            kept(KernelBinding::Kind::bytes, false), kept(KernelBinding::Kind::bytes, true),
+            {"kernel", "second"}, {"severity", "warning"}),
     BINDING("input-written", "a kernel writes its only input", written_slot(0, false),
             written_slot(0, true), {"kernel", "probe"}, {"argument", "y"}, {"slot", "0"}),
     BINDING("input-written", "a kernel writes its second input", written_slot(1, false),

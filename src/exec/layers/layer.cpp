@@ -125,6 +125,14 @@ void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) {
   for (const auto& layer : *current()) layer->on_host_access(buffer, begin, end);
 }
 
+void on_limit(const LimitReached& limit) noexcept {
+  tell([&](Layer& layer) { layer.on_limit(limit); });
+}
+
+void on_exit() noexcept {
+  tell([](Layer& layer) { layer.on_exit(); });
+}
+
 }  // namespace slow
 
 void on_commit(CommandList& list) {

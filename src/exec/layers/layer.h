@@ -15,6 +15,20 @@ namespace holdfast::exec {
 
 class KernelRequest;
 
+// Memory was wanted that a limit leaves no room for.
+struct LimitReached {
+  enum class Kind : uint8_t {
+    memory,          // more than the memory limit
+    wired,           // more than the wired limit: it stays unwired
+    refused,         // the system does not let the process lock it: it stays unwired
+    residency_sets,  // a set more than Metal attaches to a queue
+  };
+  Kind kind;
+  const char* op = "";  // that wanted the memory
+  size_t bytes = 0;     // wanted
+  size_t used = 0, limit = 0;
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -67,6 +81,10 @@ class Layer {
   // The host asked for the address of bytes that it may read or write, under no lock. What it
   // throws, the caller throws.
   virtual void on_host_access(const Buffer&, int64_t /*begin*/, int64_t /*end*/) {}
+  // With the allocator locked.
+  virtual void on_limit(const LimitReached&) {}
+  // The process ends. Under no lock, before the runtime stops.
+  virtual void on_exit() {}
 };
 
 namespace layers {
@@ -97,6 +115,8 @@ bool wants_commit(const CommandList& list);
 void on_observe(const DeviceQueue& queue, uint64_t serial) noexcept;
 void on_take_over(const Buffer& buffer) noexcept;
 void on_host_access(const Buffer& buffer, int64_t begin, int64_t end);
+void on_limit(const LimitReached& limit) noexcept;
+void on_exit() noexcept;
 }  // namespace slow
 
 inline void on_create(const Buffer& buffer) {
@@ -140,6 +160,14 @@ inline void on_observe(const DeviceQueue& queue, uint64_t serial) {
 inline void on_take_over(const Buffer& buffer) {
   if (want(Layer::encoding)) [[unlikely]]
     slow::on_take_over(buffer);
+}
+inline void on_limit(const LimitReached& limit) {
+  if (want(Layer::encoding)) [[unlikely]]
+    slow::on_limit(limit);
+}
+inline void on_exit() {
+  if (want(Layer::encoding)) [[unlikely]]
+    slow::on_exit();
 }
 // Ties the current chain to the list and lets it see the list.
 void on_commit(CommandList& list);

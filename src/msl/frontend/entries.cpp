@@ -236,8 +236,10 @@ void EntryBuilder::describe_parameter(const clang::FunctionDecl* pattern, unsign
   }
   argument.written = argument.kind != KernelArgument::Kind::constant && !pointee.isConstQualified();
   if (!pointee->isIncompleteType() && !pointee->isFunctionType()) {
+    const clang::ASTContext& context = compiler_.getASTContext();
     argument.element_size =
-        static_cast<uint32_t>(compiler_.getASTContext().getTypeSizeInChars(pointee).getQuantity());
+        static_cast<uint32_t>(context.getTypeSizeInChars(pointee).getQuantity());
+    argument.alignment = static_cast<uint32_t>(context.getTypeAlignInChars(pointee).getQuantity());
   }
   const char* number =
       argument.kind == KernelArgument::Kind::threadgroup ? "threadgroup" : "buffer";

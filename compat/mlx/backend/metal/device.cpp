@@ -160,6 +160,7 @@ void CommandEncoder::bind(const array& a, KernelBinding::Kind kind, int index, i
   Slot& to = slot(index);
   to.kind = kind;
   to.bound = a;
+  to.used_by = nullptr;
   if (offset == 0) return;
   if (offset < 0 || offset > static_cast<int64_t>(a.nbytes())) {
     throw std::invalid_argument("[metal] expected an offset inside the array's " +
@@ -186,6 +187,7 @@ void CommandEncoder::bind_bytes(const void* bytes, size_t size, int index) {
   Slot& to = slot(index);
   to.kind = KernelBinding::Kind::bytes;
   to.bound.reset();
+  to.used_by = nullptr;
   const auto* first = static_cast<const std::byte*>(bytes);
   to.bytes.assign(first, first + size);
 }
@@ -217,6 +219,10 @@ void CommandEncoder::dispatch_threads(MTL::Size grid, MTL::Size group) {
       case KernelBinding::Kind::none:
         bindings.emplace_back();
     }
+    if (from.used_by && from.used_by != kernel_) {
+      bindings.back().bound_for = &from.used_by->kernel().pipeline();
+    }
+    if (!from.used_by) from.used_by = kernel_;
   }
   Encoder::of(stream_).dispatch(kernel_->kernel().pipeline(), bindings,
                                 {checked(grid.width), checked(grid.height), checked(grid.depth)},

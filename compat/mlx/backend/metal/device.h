@@ -109,6 +109,8 @@ class CommandEncoder {
     KernelBinding::Kind kind = KernelBinding::Kind::none;
     std::optional<array> bound;
     std::vector<std::byte> bytes;
+    // The kernel whose dispatch came first since it was bound.
+    MTL::ComputePipelineState* used_by = nullptr;
   };
   void bind(const array& a, KernelBinding::Kind kind, int index, int64_t offset);
   void bind_bytes(const void* bytes, size_t size, int index);

@@ -15,6 +15,7 @@ struct Current {
   sync::Mutex mutex;
   // Guarded by mutex.
   std::shared_ptr<CaptureLayer> layer;
+  std::string started_path;  // of a capture that a call began
 };
 
 Current& current() {
@@ -40,6 +41,7 @@ std::string stop_layer(bool drain) {
     std::lock_guard guard(current().mutex);
     layer = std::move(current().layer);
     current().layer = nullptr;
+    current().started_path.clear();
   }
   if (!layer) return "";
   if (drain) Runtime::get().drain();
@@ -56,6 +58,13 @@ void start(const std::string& path, const CaptureOptions& options) {
   std::set<int> old_queues;
   for (const Stream& stream : Runtime::get().streams()) old_queues.insert(stream.index);
   start_layer(path, options, std::move(old_queues));
+  std::lock_guard guard(current().mutex);
+  if (current().layer) current().started_path = path;
+}
+
+std::string started_path() {
+  std::lock_guard guard(current().mutex);
+  return current().started_path;
 }
 
 void stop() {

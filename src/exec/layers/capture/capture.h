@@ -15,6 +15,8 @@ void start(const std::string& path, const CaptureOptions& options);
 // Waits for all work, and closes the file. Throws std::runtime_error with the reason when the file
 // is not complete. Without a capture it does nothing.
 void stop();
+// The file of a capture that `start` began and nobody has stopped; empty: there is none.
+std::string started_path();
 // HOLDFAST_CAPTURE: called when the runtime starts, and when the process ends.
 void start_from_environment();
 void stop_at_exit() noexcept;

@@ -1,5 +1,7 @@
 #include "exec/layers/chaos/chaos.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -8,6 +10,7 @@
 #include <stdexcept>
 
 #include "base/environment.h"
+#include "base/mutants.h"
 #include "exec/layers/layer.h"
 #include "exec/queue.h"
 
@@ -34,7 +37,9 @@ uint64_t mix(uint64_t x) {
 class Draws {
  public:
   Draws(uint64_t seed, const CommandList& list, uint64_t purpose)
-      : state_(mix(seed) ^ mix(stream_of(list) * 4 + purpose) ^ mix(list.serial << 20)) {}
+      : state_(mix(seed) ^ mix(stream_of(list) * 4 + purpose) ^ mix(list.serial << 20)) {
+    if (mutated(Mutant::chaos_seed)) state_ ^= static_cast<uint64_t>(::getpid()) << 8;
+  }
   uint64_t below(uint64_t limit) { return mix(state_ += 0x9e3779b97f4a7c15ull) % limit; }
 
  private:
@@ -73,7 +78,13 @@ class ChaosLayer final : public Layer {
   }
 
  private:
-  bool has(Knob knob) const { return setting_.knobs & knob; }
+  bool has(Knob knob) const {
+    if (mutated(Mutant::chaos_order) && knob == order) return false;
+    if (mutated(Mutant::chaos_split) && knob == split) return false;
+    if (mutated(Mutant::chaos_delay) && knob == delay) return false;
+    if (mutated(Mutant::chaos_poison) && knob == poison) return false;
+    return setting_.knobs & knob;
+  }
 
   // Some order in which every command comes after its predecessors. A command without bindings
   // stays where it is, and so does what stands before and behind it: the host may count on that.
@@ -97,6 +108,7 @@ class ChaosLayer final : public Layer {
     for (size_t i = 0; i < count; ++i) {
       const Command& command = list.commands[i];
       for (uint32_t e = 0; e < command.edge_count; ++e) {
+        if (mutated(Mutant::chaos_illegal) && e == 0) continue;
         add(list.edges[command.first_edge + e].predecessor, i);
       }
       if (command.binding_count == 0) {

@@ -65,15 +65,18 @@ void Validator::check_dispatch(const Seen& seen, Reports& reports) {
     const exec::BoundSlot& slot = *one.slot;
     messages::Argument name = name_of(*one.argument);
     int64_t size = slot.end - slot.begin;
+    if (slot.bound_for) reports.push_back(messages::kept(seen.side, name, *slot.bound_for));
     if (size > 0 && size < one.argument->element_size) {
       reports.push_back(messages::too_small(seen.side, name, size, one.argument->element_size));
     }
     BufferRecord* buffer = slot.buffer ? find(slot.buffer->identity()) : nullptr;
     if (!buffer || size == 0) continue;
     // Pairs of floats are aligned as floats are.
-    uintptr_t alignment = std::min<uintptr_t>(slot.item_size, 4);
+    uintptr_t alignment =
+        std::max<uintptr_t>(std::min<uintptr_t>(slot.item_size, 4), one.argument->alignment);
     if ((buffer->address + static_cast<uintptr_t>(slot.begin)) % alignment != 0) {
-      reports.push_back(messages::misaligned(seen.side, name, *buffer, slot.begin, slot.item_size));
+      reports.push_back(
+          messages::misaligned(seen.side, name, *buffer, slot.begin, alignment, slot.item_size));
     }
     if (slot.is_input && one.argument->written) {
       reports.push_back(messages::input_written(seen.side, name, *buffer));

@@ -1,4 +1,5 @@
 #include "exec/layers/validation/checks.h"
+#include "base/mutants.h"
 
 #include <cstring>
 #include <stdexcept>
@@ -55,8 +56,9 @@ constexpr KindRow kind_rows[] = {
      "what is bound to an argument of a kernel is smaller than one element of it",
      "bind a value of the argument's type"},
     {Check::bindings, "bindings.misaligned", error,
-     "an array that is bound to a kernel does not start at a multiple of its item size",
-     "start the array at a multiple of its item size"},
+     "an array that is bound to a kernel does not start at a multiple of its item size, or of what "
+     "the type of the kernel's argument needs",
+     "start the array at such a multiple, or let the kernel take its elements one by one"},
     {Check::bindings, "bindings.input-written", error,
      "a kernel writes an argument that was bound as an input",
      "bind it as an output; the values of arrays never change"},
@@ -66,6 +68,9 @@ constexpr KindRow kind_rows[] = {
     {Check::bindings, "bindings.left-over", error,
      "a dispatch uses memory that was not bound to it, but to an earlier one",
      "bind every argument for each dispatch"},
+    {Check::bindings, "bindings.kept", warning,
+     "an argument of a dispatch is what was bound for the dispatch of another kernel",
+     "bind every argument for each kernel; bindings stay until they are replaced"},
     {Check::cache, "cache.other-source", error,
      "a pipeline was made from another source than the one asked for",
      "key pipelines by their whole source, not by name"},
@@ -81,6 +86,26 @@ constexpr KindRow kind_rows[] = {
     {Check::resources, "resources.live-buffers", warning,
      "more buffers live at once than Metal allows",
      "put many small arrays into few large ones, and let go of arrays that are not needed"},
+    {Check::resources, "resources.residency-sets", error,
+     "more residency sets than Metal attaches to a queue (32)",
+     "put more into each set, or attach each set once"},
+    {Check::resources, "resources.memory-limit", warning,
+     "an allocation did not fit the memory limit: it waits for all work, or fails",
+     "raise the limit (set_memory_limit), or let go of arrays earlier"},
+    {Check::resources, "resources.wired-limit", warning,
+     "memory stays unwired, because the wired limit leaves no room for it",
+     "raise the limit (set_wired_limit), or wire less"},
+    {Check::resources, "resources.wired-refused", warning,
+     "memory stays unwired, because the system does not let the process lock it",
+     "raise `ulimit -l`, or lower the wired limit"},
+    {Check::resources, "resources.leaked-capture", warning,
+     "a capture was started and not stopped before the end", "call stop_capture"},
+    {Check::resources, "resources.leaked-stream", warning,
+     "a stream has work at the end that nobody waited for",
+     "wait for what was computed, or synchronize the stream: an error of it would be lost"},
+    {Check::resources, "resources.leaked-event", warning,
+     "a stream was told to wait for an event, and nothing was submitted to it afterwards",
+     "submit the work that was to wait, or leave the wait out"},
     {Check::kernels, "kernels.out-of-bounds", error,
      "a thread uses bytes outside of an argument, a variable or an array; the access is not made",
      "compare the index with the size before it is used, or give the array more elements"},
@@ -142,6 +167,27 @@ const KindRow& kind(const char* id) {
     if (std::strcmp(row.id, id) == 0) return row;
   }
   throw std::logic_error(std::string("[validation] there is no report ") + id);
+}
+
+bool CheckSet::is_ablated(Check check) {
+  switch (check) {
+    case Check::lifetime:
+      return mutated(Mutant::check_lifetime);
+    case Check::hazards:
+      return mutated(Mutant::check_hazards);
+    case Check::bindings:
+      return mutated(Mutant::check_bindings);
+    case Check::cache:
+      return mutated(Mutant::check_cache);
+    case Check::resources:
+      return mutated(Mutant::check_resources);
+    case Check::ownership:
+      return mutated(Mutant::check_ownership);
+    case Check::host_writes:
+      return mutated(Mutant::check_host_writes);
+    default:
+      return false;
+  }
 }
 
 CheckSet CheckSet::parse(const std::string& text, const std::string& what) {

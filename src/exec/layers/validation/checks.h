@@ -8,6 +8,8 @@
 
 #include <holdfast/validation.h>
 
+#include "base/mutants.h"
+
 namespace holdfast::validation {
 
 enum class Check : uint8_t {
@@ -48,9 +50,12 @@ class CheckSet {
   // "1", or names with commas. Throws std::invalid_argument that names `what`, the unknown name and
   // the known ones.
   static CheckSet parse(const std::string& text, const std::string& what);
-  bool has(Check check) const { return bits_ >> static_cast<int>(check) & 1; }
+  bool has(Check check) const {
+    return (bits_ >> static_cast<int>(check) & 1) && !(HOLDFAST_MUTANTS && is_ablated(check));
+  }
 
  private:
+  static bool is_ablated(Check check);
   uint32_t bits_ = 0;
 };
 

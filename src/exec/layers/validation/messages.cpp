@@ -151,13 +151,20 @@ Report too_small(const Side& side, const Argument& argument, int64_t bound, uint
 }
 
 Report misaligned(const Side& side, const Argument& argument, const BufferRecord& buffer,
-                  int64_t offset, uint32_t item_size) {
+                  int64_t offset, uint64_t alignment, uint32_t item_size) {
   Builder builder("bindings.misaligned");
   builder.add(side).add(argument).add(buffer).add("offset", number(offset));
-  builder.add("item_bytes", number(item_size));
+  builder.add("alignment", number(alignment)).add("item_bytes", number(item_size));
   return builder.say(name_of(side) + " binds " + name_of(argument) + " to byte " + number(offset) +
-                     " of " + name_of(buffer) + ", which is no address for items of " +
-                     plural(item_size, "byte"));
+                     " of " + name_of(buffer) + ", and needs an address that is a multiple of " +
+                     number(alignment));
+}
+
+Report kept(const Side& side, const Argument& argument, const std::string& bound_for) {
+  Builder builder("bindings.kept");
+  builder.add(side).add(argument).add("other_kernel", bound_for);
+  return builder.say(name_of(side) + " finds in " + name_of(argument) +
+                     " what was bound for a dispatch of kernel " + quoted(bound_for));
 }
 
 Report input_written(const Side& side, const Argument& argument, const BufferRecord& buffer) {
@@ -226,6 +233,49 @@ Report live_buffers(const BufferRecord& newest, size_t count, size_t limit) {
   builder.add(newest).add("live", number(count)).add("limit", number(limit));
   return builder.say("with " + name_of(newest) + " there are " + plural(count, "buffer") +
                      ", Metal allows " + number(limit));
+}
+
+Report limit_reached(const exec::LimitReached& limit) {
+  using Kind = exec::LimitReached::Kind;
+  struct Row {
+    const char *id, *what;
+  };
+  constexpr Row rows[] = {{"resources.memory-limit", " beyond the memory limit"},
+                          {"resources.wired-limit", " that the wired limit has no room for"},
+                          {"resources.wired-refused", " that the system refuses to lock"},
+                          {"resources.residency-sets", " in a residency set too many"}};
+  static_assert(static_cast<size_t>(Kind::residency_sets) + 1 == std::size(rows));
+  const Row& row = rows[static_cast<size_t>(limit.kind)];
+  bool counts_sets = limit.kind == Kind::residency_sets;
+  Builder builder(row.id);
+  builder.add("op", limit.op).add("bytes", number(limit.bytes));
+  builder.add("used", number(limit.used)).add("limit", number(limit.limit));
+  return builder.say(std::string(*limit.op ? limit.op : "an allocation") + " wants " +
+                     plural(limit.bytes, "byte") + row.what + ": " + number(limit.used) + " of " +
+                     plural(limit.limit, counts_sets ? "set" : "byte") +
+                     (counts_sets ? " of a queue" : " are in use"));
+}
+
+Report leaked_capture(const std::string& path) {
+  Builder builder("resources.leaked-capture");
+  builder.add("path", path);
+  return builder.say("the capture into " + quoted(path) + " was started and never stopped");
+}
+
+Report leaked_stream(int stream, const Side& last) {
+  Builder builder("resources.leaked-stream");
+  builder.add(last).add("stream", number(stream));
+  return builder.say("nobody has waited for the work of stream " + number(stream) +
+                     ", of which the last is " + name_of(last));
+}
+
+Report leaked_event(int stream, int other_stream, uint64_t serial) {
+  Builder builder("resources.leaked-event");
+  builder.add("stream", number(stream)).add("other_stream", number(other_stream));
+  builder.add("list", number(serial));
+  return builder.say("stream " + number(stream) + " was told to wait for list " + number(serial) +
+                     " of stream " + number(other_stream) +
+                     ", and nothing was submitted to it afterwards");
 }
 
 // What instrumented kernels find.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "devices/kernel_finding.h"
+#include "exec/layers/layer.h"
 #include "exec/layers/validation/records.h"
 
 namespace holdfast::validation::messages {
@@ -23,7 +24,8 @@ struct Argument {
 };
 Report too_small(const Side& side, const Argument& argument, int64_t bound, uint32_t wanted);
 Report misaligned(const Side& side, const Argument& argument, const BufferRecord& buffer,
-                  int64_t offset, uint32_t item_size);
+                  int64_t offset, uint64_t alignment, uint32_t item_size);
+Report kept(const Side& side, const Argument& argument, const std::string& bound_for);
 Report input_written(const Side& side, const Argument& argument, const BufferRecord& buffer);
 Report same_memory(const Side& side, const Argument& written, const Argument& other,
                    const BufferRecord& buffer);
@@ -36,6 +38,10 @@ Report other_signature(const std::string& name, const std::string& made_for, con
 Report buffer_slots(const Side& side, uint32_t slots, uint32_t limit);
 Report threadgroup_memory(const Side& side, uint64_t bytes, uint64_t limit);
 Report live_buffers(const BufferRecord& newest, size_t count, size_t limit);
+Report limit_reached(const exec::LimitReached& limit);
+Report leaked_capture(const std::string& path);
+Report leaked_stream(int stream, const Side& last);
+Report leaked_event(int stream, int other_stream, uint64_t serial);
 // The lines of the user's text where it was found, and the slot of the argument.
 struct KernelPlaces {
   std::string source, other_source;

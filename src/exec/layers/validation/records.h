@@ -88,6 +88,8 @@ struct QueueRecord {
   std::map<uint64_t, std::vector<Digest>> digests;
   uint64_t encoded_buffers = 0;  // buffers made before the op that is being encoded
   uint64_t observed = 0;         // lists up to here are known to have completed
+  Side newest;                   // the last command
+  Side last;                     // the last one whose op will not be taken back
   // Since list `from` its lists start after these: for each queue, the last list waited for.
   struct Clock {
     uint64_t from;

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/mutants.h"
+
 namespace holdfast::validation {
 namespace {
 
@@ -11,11 +13,11 @@ namespace {
 // from one time that it happens to the next.
 bool tells_apart(const std::string& field) {
   static constexpr const char* names[] = {
-      "id",          "op",           "label",         "command",        "kernel",
-      "other_op",    "other_label",  "other_command", "argument",       "other_kernel",
-      "buffer_op",   "buffer_label", "pipeline",      "other_argument", "source",
-      "signature",   "array",        "line",          "column",         "other_line",
-      "other_column"};
+      "id",           "op",           "label",         "command",        "kernel",
+      "other_op",     "other_label",  "other_command", "argument",       "other_kernel",
+      "buffer_op",    "buffer_label", "pipeline",      "other_argument", "source",
+      "signature",    "array",        "line",          "column",         "other_line",
+      "other_column", "path",         "stream",        "other_stream"};
   return std::any_of(std::begin(names), std::end(names), [&](auto name) { return field == name; });
 }
 
@@ -100,7 +102,7 @@ bool Reporter::take(Report report, bool may_throw) {
   {
     std::lock_guard guard(mutex_);
     auto [place, is_new] = known_.emplace(key_of(report), reports_.size());
-    if (is_new) {
+    if (is_new || mutated(Mutant::validator_repeats)) {
       reports_.push_back(report);
       if (print_) std::fputs(report.text().c_str(), stderr);
       if (json_) {

@@ -60,6 +60,7 @@ void Validator::on_command(const CommandList& list) {
     const Command& command = list.commands.back();
     Seen seen{list, command, side_of(list, command),
               std::span(list.bindings).subspan(command.first_binding, command.binding_count)};
+    queues_[list.queue].newest = seen.side;
     if (checks_.has(Check::lifetime) || checks_.has(Check::bindings)) note_uses(seen, reports);
     if (checks_.has(Check::kernels)) note_writes(seen);
     if (checks_.has(Check::host_writes)) take_digests(seen);
@@ -80,6 +81,7 @@ void Validator::on_encode(const CommandList& list) {
     std::lock_guard guard(mutex_);
     QueueRecord& queue = queue_of(list);
     reports.swap(queue.pending);
+    queue.last = queue.newest;
     if (checks_.has(Check::ownership)) check_ownership(list, queue, reports);
     queue.encoded_buffers = made_buffers_;
     queue.encoded = static_cast<uint32_t>(list.commands.size());
@@ -139,6 +141,8 @@ Scope::~Scope() {
   exec::layers::remove(state_->validator.get());
   has_scope = false;
 }
+
+void Scope::check_left_over() { state_->validator->on_exit(); }
 
 std::vector<Report> Scope::reports() const { return state_->validator->reporter().reports(); }
 

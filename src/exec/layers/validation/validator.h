@@ -42,6 +42,8 @@ class Validator final : public exec::Layer {
   void on_observe(const DeviceQueue& queue, uint64_t serial) override;
   void on_take_over(const Buffer& buffer) override;
   void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) override;
+  void on_limit(const exec::LimitReached& limit) override;
+  void on_exit() override;
   void on_kernel_finding(const CommandList& list, const Command& command,
                          const exec::KernelFinding& finding) override;
 
