@@ -106,6 +106,54 @@ Values shared_by_threads() {
   return result;
 }
 
+// Memory of the user's, given back when its last list has completed.
+Values adopted_memory() {
+  OwnStream s;
+  Values total(20);
+  for (int i = 0; i < 4; ++i) {
+    auto* memory = new int32_t[20];
+    for (int k = 0; k < 20; ++k) memory[k] = k * i;
+    array x(memory, {20}, int32, [](void* given) { delete[] static_cast<int32_t*>(given); });
+    array y = affine_in_place(affine(x, 2, 1, s), 1, i, s);
+    async_eval(y);
+    x = array(0);
+    Values got = values(y);
+    for (size_t k = 0; k < 20; ++k) total[k] += got[k];
+  }
+  return total;
+}
+
+// What fails, fails with the same words, and nothing else does.
+Values failures() {
+  OwnStream s;
+  Values codes;
+  for (int i = 0; i < 4; ++i) {
+    array x = counting(8, i);
+    array failed = failing_on_device(affine(x, 1, 1, s), s, "code " + std::to_string(i));
+    array dependent = add_arrays(failed, x, s), other = affine(x, 2, 0, s);
+    async_eval(dependent, other);
+    codes.push_back(values(other)[7]);
+    try {
+      dependent.wait();
+      codes.push_back(-1);
+    } catch (const ExecutionError& error) {
+      codes.push_back(std::string(error.what()).back());
+    }
+  }
+  return codes;
+}
+
+// Derivatives and compiled functions: groups, rows, donated intermediates.
+Values derivatives() {
+  auto loss = [](const array& w) {
+    array x = astype(reshape(counting(24), {4, 6}), float32) * array(0.1f);
+    return sum(tanh(matmul(x, w)) * array(0.5f));
+  };
+  array w = astype(reshape(counting(18), {6, 3}), float32) * array(0.05f);
+  for (int step = 0; step < 3; ++step) w = w - array(0.1f) * grad(loss)(w);
+  return integers(round(w * array(10000.0f)));
+}
+
 struct Program {
   const char* name;
   Values (*run)();
@@ -118,6 +166,9 @@ constexpr Program corpus[] = {
     {"kernels of one name", kernels_of_one_name},
     {"temporaries and drops", temporaries_and_drops},
     {"a graph shared by threads", shared_by_threads},
+    {"adopted memory", adopted_memory},
+    {"failures", failures},
+    {"derivatives", derivatives},
 };
 
 void run_corpus(uint64_t seeds) {
@@ -220,6 +271,89 @@ TEST_CASE("HOLDFAST_CHAOS: a whole program runs under it; wrong settings are err
   ChildResult wrong = run_child("child: runs the corpus once", {"HOLDFAST_CHAOS=eleven"});
   CHECK(wrong.exit_code != 0);
   CHECK(wrong.output.find("[chaos] HOLDFAST_CHAOS must be a seed") != std::string::npos);
+}
+
+// What was committed: the order of the commands of each list, and where lists end.
+static std::string decisions(const CommitRecorder& recorder, Stream stream) {
+  std::string text;
+  for (const auto& list : recorder.lists(stream)) {
+    text += std::to_string(stream.index) + "/" + std::to_string(list.serial) + ":";
+    for (const auto& command : list.commands) text += " " + command.op;
+    text += "\n";
+  }
+  return text;
+}
+
+// Ops that do not depend on each other, all of them kept: nothing but chaos decides their order.
+TEST_CASE("child: tells what chaos decides about ops of two streams") {
+  if (!is_child("child: tells what chaos decides about ops of two streams")) return;
+  Stream streams[] = {new_stream(Device::cpu), new_stream(Device::cpu)};
+  CommitRecorder recorder;
+  std::vector<array> kept;
+  for (int i = 0; i < 40; ++i) {
+    auto encode = [](Encoder& encoder, const auto&, std::vector<array>& out) {
+      encoder.allocate(out[0]);
+      encoder.output(out[0]);
+      hold(encoder, "idle", nullptr);
+    };
+    kept.push_back(make_op("Op" + std::to_string(i), streams[i % 2], {}, {16}, encode));
+  }
+  eval(kept);
+  report(decisions(recorder, streams[0]) + decisions(recorder, streams[1]));
+}
+
+TEST_CASE("chaos: the same seed decides the same again, in any build") {
+  auto told = [](const char* setting) {
+    ChildResult result = run_child("child: tells what chaos decides about ops of two streams",
+                                   {std::string("HOLDFAST_CHAOS=") + setting});
+    CHECK(result.exit_code == 0);
+    return reported(result);
+  };
+  std::string first = told("21");
+  CHECK(first.find("Op39") != std::string::npos);
+  CHECK(first == told("21"));
+  CHECK(first != told("22"));
+  CHECK(told("21:order") != told("22:order"));
+  CHECK(told("21:split") != told("22:split"));
+}
+
+TEST_CASE("child: tells how the corpus ran") {
+  if (!is_child("child: tells how the corpus ran")) return;
+  array first = counting(1);  // the runtime starts, and with it chaos, before the recorder
+  CommitRecorder recorder;
+  controlled::begin({.seed = 9});
+  for (const Program& program : corpus) program.run();
+  exec::Runtime::get().drain();
+  std::string text = std::to_string(controlled::fingerprint()) + "\n";
+  for (const Stream& stream : get_streams()) text += decisions(recorder, stream);
+  report(text);
+}
+
+TEST_CASE("chaos: where threads are controlled, the same seed is the same run") {
+  if (!controlled::enabled()) return;
+  auto told = [](const char* setting) {
+    ChildResult result =
+        run_child("child: tells how the corpus ran", {std::string("HOLDFAST_CHAOS=") + setting});
+    CHECK(result.exit_code == 0);
+    return reported(result);
+  };
+  std::string first = told("31");
+  CHECK(first.size() > 1000);
+  CHECK(first == told("31"));
+  CHECK(first != told("32"));
+}
+
+TEST_CASE("chaos: lists complete late") {
+  if (!controlled::enabled()) return;  // where time is what the lists make of it
+  OwnStream s;
+  auto duration = [&](uint32_t knobs) {
+    exec::chaos::Scope chaos({4, knobs});
+    auto start = sync::now();
+    for (int i = 0; i < 64; ++i) eval(affine(counting(4), 1, i, s));
+    return sync::now() - start;
+  };
+  // A quarter of the lists, 100 us each.
+  CHECK(duration(exec::chaos::delay) > duration(0) + std::chrono::microseconds(400));
 }
 
 TEST_CASE("chaos and validation: the corpus is clean") {
