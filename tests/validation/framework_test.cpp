@@ -201,6 +201,22 @@ TEST_CASE("validation: what is older than the scope is not known, and never repo
   give_up_work(s, gate);
 }
 
+TEST_CASE("validation: what an op that threw would have used is nobody's") {
+  OwnStream s;
+  Scope scope;
+  Gate gate(s);
+  std::optional<RawBuffer> raw(64);
+  array y = lone_op("Throws", s, [&](Encoder& encoder, array& out) {
+    encoder.output(out);
+    hold(encoder, "holds raw", raw->buffer.raw_ptr());
+    throw std::runtime_error("half-way");
+  });
+  CHECK_THROWS_AS(y.eval(), std::runtime_error);
+  raw.reset();  // the list that had the command is in flight
+  CHECK(scope.reports().empty());
+  gate.open();
+}
+
 TEST_CASE("child: plants a bug") {
   if (!is_child("child: plants a bug")) return;
   OwnStream s;

@@ -82,7 +82,6 @@ class ChaosLayer final : public Layer {
     if (mutated(Mutant::chaos_order) && knob == order) return false;
     if (mutated(Mutant::chaos_split) && knob == split) return false;
     if (mutated(Mutant::chaos_delay) && knob == delay) return false;
-    if (mutated(Mutant::chaos_poison) && knob == poison) return false;
     return setting_.knobs & knob;
   }
 
