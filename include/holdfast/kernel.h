@@ -2,6 +2,7 @@
 // (Encoder::dispatch). For one function body, fast::metal_kernel is simpler.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,12 +17,12 @@ class Pipeline;
 // A value: copies share the compiled code, which lives at least as long as what is running it.
 class Kernel {
  public:
-  // The value of a [[function_constant(index)]], as bytes of its MSL type ("bool", "int", "float",
-  // …).
+  // The value of a [[function_constant(index)]], as bytes of its MSL type ("bool", "int", "float4",
+  // …), the first in the lowest place; what the type does not need is zero.
   struct Constant {
     uint32_t index;
     std::string type;
-    uint64_t bits;
+    std::array<uint64_t, 4> bits;
   };
   // Compiles `source`, or finds it in the kernel library. `entry` is a function of it or its
   // [[host_name]]; `directory` is where `#include "file"` looks. Throws std::runtime_error with the

@@ -196,7 +196,7 @@ void Capture::read() {
               constant.index = in.value<uint32_t>();
               constant.name = in.text();
               constant.type = in.text();
-              constant.bits = in.value<uint64_t>();
+              for (uint64_t& word : constant.bits) word = in.value<uint64_t>();
             }
             if (!in.is_done()) fail("pipelines row " + std::to_string(row), "it is damaged");
           }

@@ -4,6 +4,7 @@
 // the table and the row.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -96,7 +97,7 @@ struct Pipeline {
   struct Constant {
     uint32_t index;
     std::string name, type;
-    uint64_t bits;
+    std::array<uint64_t, 4> bits;
   };
   std::vector<Constant> constants;
 };

@@ -88,7 +88,9 @@ KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions optio
     if (!mutated(Mutant::key_constant_index)) key.value(constant.index);
     if (!mutated(Mutant::key_constant_name)) key.text(constant.name);
     if (!mutated(Mutant::key_constant_type)) key.text(constant.type);
-    if (!mutated(Mutant::key_constant_value)) key.value(constant.bits);
+    for (uint64_t word : constant.bits) {
+      if (!mutated(Mutant::key_constant_value)) key.value(word);
+    }
   }
   if (!source_.directory.empty() && !mutated(Mutant::key_includes))
     is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text, source_.directory);

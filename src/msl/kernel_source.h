@@ -2,6 +2,7 @@
 // made of these, and programs that load a kernel from the disk cache never load a compiler.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -20,13 +21,13 @@ struct SourcePart {
   bool is_generated = false;
 };
 
-// [[function_constant(index)]] and its value, as bytes of its MSL type ("bool", "int", "uint",
-// "float", …).
+// [[function_constant(index)]] and its value, as bytes of its MSL type ("bool", "int", "float4",
+// …), the first in the lowest place; what the type does not need is zero.
 struct FunctionConstant {
   uint32_t index;
   std::string name;  // may be empty: then the index decides
   std::string type;
-  uint64_t bits;
+  std::array<uint64_t, 4> bits;
 };
 
 struct KernelSource {

@@ -100,7 +100,8 @@ TEST_CASE("a kernel that is not there, or not named among several") {
 
 TEST_CASE("function constants") {
   KernelSource given;
-  given.constants = {{0, "", "bool", 1}, {99, "block", "int", 6}, {7, "", "float", 0x40000000}};
+  given.constants = {
+      {0, "", "bool", {1}}, {99, "block", "int", {6}}, {7, "", "float", {0x40000000}}};
   Compiled masked = compile(file, "masked", given);
   REQUIRE_MESSAGE(masked.module != nullptr, masked.error);
   CHECK(stored_to_output(masked) == "1.200000e+01");
@@ -110,13 +111,21 @@ TEST_CASE("function constants") {
 constant float2 pair [[function_constant(1)]];
 constant short4 four [[function_constant(2)]];
 constant uchar3 three [[function_constant(4)]];
+constant float4 wide [[function_constant(5)]];
+constant ulong3 widest [[function_constant(6)]];
 kernel void k(device float* out) {
   out[0] = pair.x + 10 * pair.y + 100 * four.x + 1000 * four.w + 10000 * three.z;
+}
+kernel void large(device float* out) {
+  out[0] = wide.x + 10 * wide.y + 100 * wide.z + 1000 * wide.w + 10000 * widest.z;
 })";
-  given.constants = {{1, "", "float2", 0x400000003f800000},  // 1, 2
-                     {2, "", "short4", 0x0004000000000003},
-                     {4, "", "uchar3", 0x00050000}};
+  given.constants = {{1, "", "float2", {0x400000003f800000}},  // 1, 2
+                     {2, "", "short4", {0x0004000000000003}},
+                     {4, "", "uchar3", {0x00050000}},
+                     {5, "", "float4", {0x400000003f800000, 0x4080000040400000}},  // 1, 2, 3, 4
+                     {6, "", "ulong3", {0, 0, 5}}};
   CHECK(stored_to_output(compile(vectors, "k", given)) == "5.432100e+04");
+  CHECK(stored_to_output(compile(vectors, "large", given)) == "5.432100e+04");
   // Those that a kernel uses must be given, by itself or through other variables.
   auto error_of = [&](const std::string& body) {
     return compile(

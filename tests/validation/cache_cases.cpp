@@ -24,7 +24,7 @@ Request signed_request(const std::string& name, const std::string& signature) {
 
 Request with_constant(uint64_t bits) {
   msl::KernelSource source = named_source("gemv", "2 1");
-  source.constants = {{0, "", "bool", bits}};
+  source.constants = {{0, "", "bool", {bits}}};
   return make_ref<exec::KernelRequest>(source, jit::CompileOptions{}, "fake 1");
 }
 

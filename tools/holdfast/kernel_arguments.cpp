@@ -164,15 +164,15 @@ msl::FunctionConstant parse_constant(const std::string& text) {
     constant.name = name;
   }
   if (type == "bool" && (value == "true" || value == "1")) {
-    constant.bits = 1;
+    constant.bits[0] = 1;
   } else if (type == "bool" && (value == "false" || value == "0")) {
-    constant.bits = 0;
+    constant.bits[0] = 0;
   } else if (auto signed_value = number<int32_t>(value); type == "int" && signed_value) {
-    constant.bits = static_cast<uint32_t>(*signed_value);
+    constant.bits[0] = static_cast<uint32_t>(*signed_value);
   } else if (auto unsigned_value = number<uint32_t>(value); type == "uint" && unsigned_value) {
-    constant.bits = *unsigned_value;
+    constant.bits[0] = *unsigned_value;
   } else if (auto real = number<float>(value); type == "float" && real) {
-    constant.bits = std::bit_cast<uint32_t>(*real);
+    constant.bits[0] = std::bit_cast<uint32_t>(*real);
   } else {
     reject();
   }

@@ -43,8 +43,9 @@ std::string source_preamble(const KernelSource& source) {
   }
   for (const FunctionConstant& constant : source.constants) {
     text += "template<>struct __hf_function_constant_value<" + std::to_string(constant.index) +
-            ">{static constexpr bool defined=true;static constexpr unsigned long bits=" +
-            std::to_string(constant.bits) + "ul;};\n";
+            ">{static constexpr bool defined=true;static constexpr unsigned long bits[]={";
+    for (uint64_t word : constant.bits) text += std::to_string(word) + "ul,";
+    text += "};};\n";
   }
   return text;
 }

@@ -21,7 +21,8 @@ class MTL::Library {
                                     std::vector<holdfast::Kernel::Constant> constants) {
     std::string key = hash_name.empty() ? name : name + "\n" + hash_name;
     for (const auto& constant : constants) {
-      key += "\n" + std::to_string(constant.index) + " " + std::to_string(constant.bits);
+      key += "\n" + std::to_string(constant.index);
+      for (uint64_t word : constant.bits) key += " " + std::to_string(word);
     }
     {
       std::lock_guard guard(mutex_);
@@ -125,7 +126,7 @@ MTL::ComputePipelineState* Device::get_kernel(const std::string& name, MTL::Libr
       size_t size;
     } types[] = {{"bool", 1}, {"short", 2}, {"ushort", 2}, {"int", 4}, {"uint", 4}, {"float", 4}};
     const auto& row = types[type];
-    values.push_back({static_cast<uint32_t>(index), row.name, bits_of(value, row.size)});
+    values.push_back({static_cast<uint32_t>(index), row.name, {bits_of(value, row.size)}});
   }
   return library->kernel(name, hash_name, std::move(values));
 }

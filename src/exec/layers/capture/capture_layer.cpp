@@ -364,7 +364,7 @@ void CaptureLayer::note_pipeline(const Pipeline& pipeline) {
       out.value(constant.index);
       out.text(constant.name);
       out.text(constant.type);
-      out.value(constant.bits);
+      for (uint64_t word : constant.bits) out.value(word);
     }
   } else {
     not_hermetic_.insert(pipeline.name());

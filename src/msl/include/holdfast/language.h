@@ -80,42 +80,36 @@ struct vec;
 template <unsigned I>
 struct __hf_function_constant_value {
   static constexpr bool defined = false;
-  static constexpr unsigned long bits = 0;
 };
 extern "C" unsigned long __hf_undefined_function_constant(unsigned index);
 template <unsigned I>
 struct __hf_function_constant {
   template <class T>
   constexpr operator T() const {
-    static_assert(sizeof(T) <= 8, "function constants are scalars or vectors of up to 8 bytes");
-    return take<T>(bits());
+    static_assert(sizeof(T) <= 8, "function constants are scalars or vectors");
+    return take<T, 0>();
   }
   template <class T, int N>
   constexpr operator metal::vec<T, N>() const {
-    static_assert(sizeof(metal::vec<T, N>) <= 8,
-                  "function constants are scalars or vectors of up to 8 bytes");
-    constexpr unsigned step = sizeof(T) * 8;
-    unsigned long all = bits();
     if constexpr (N == 2) {
-      return metal::vec<T, N>{take<T>(all), take<T>(all >> step)};
+      return metal::vec<T, N>{take<T, 0>(), take<T, 1>()};
     } else if constexpr (N == 3) {
-      return metal::vec<T, N>{take<T>(all), take<T>(all >> step), take<T>(all >> 2 * step)};
+      return metal::vec<T, N>{take<T, 0>(), take<T, 1>(), take<T, 2>()};
     } else {
-      return metal::vec<T, N>{take<T>(all), take<T>(all >> step), take<T>(all >> 2 * step),
-                              take<T>(all >> 3 * step)};
+      return metal::vec<T, N>{take<T, 0>(), take<T, 1>(), take<T, 2>(), take<T, 3>()};
     }
   }
 
  private:
-  static constexpr unsigned long bits() {
+  // Component `i` of a value whose components are T.
+  template <class T, unsigned i>
+  static constexpr T take() {
+    constexpr unsigned byte = i * sizeof(T);
+    unsigned long from = 0;
     if constexpr (__hf_function_constant_value<I>::defined)
-      return __hf_function_constant_value<I>::bits;
+      from = __hf_function_constant_value<I>::bits[byte / 8] >> byte % 8 * 8;
     else
-      return __hf_undefined_function_constant(I);
-  }
-  // From the low bytes.
-  template <class T>
-  static constexpr T take(unsigned long from) {
+      from = __hf_undefined_function_constant(I);
     if constexpr (__is_same(T, bool)) {
       return (from & 255) != 0;
     } else if constexpr (sizeof(T) == 1) {
