@@ -86,9 +86,9 @@ void Ring::add(const CommandList& list) noexcept {
 
 void Ring::write_out(const CommandList& list, const Command& failed,
                      const Failure& failure) noexcept {
-  RingFile& file = ring_file();
-  if (file.failures.load(std::memory_order_relaxed) >= most_failures) return;
   try {
+    RingFile& file = ring_file();
+    if (file.failures.load(std::memory_order_relaxed) >= most_failures) return;
     std::vector<ListRecord> lists;
     std::vector<CommandRecord> commands;
     uint64_t next_list, next_command;

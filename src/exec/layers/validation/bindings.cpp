@@ -5,6 +5,7 @@
 // interleave may share an interval without sharing a byte. An output over exactly the bytes of an
 // input is in place, which a kernel may want.
 #include <algorithm>
+#include <span>
 
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
@@ -30,6 +31,14 @@ bool is_threadgroup(const msl::KernelArgument& argument) {
   return argument.kind == msl::KernelArgument::Kind::threadgroup;
 }
 
+// An array without elements, which may lie at the end of its memory.
+bool is_empty(const exec::Dispatch& dispatch, const msl::KernelArgument& argument) {
+  auto slots = std::span(dispatch.slots, dispatch.slot_count);
+  return std::any_of(slots.begin(), slots.end(), [&](const exec::BoundSlot& bound) {
+    return bound.slot == argument.slot && bound.begin == bound.end;
+  });
+}
+
 }  // namespace
 
 void Validator::check_bindings(const Seen& seen, Reports& reports) {
@@ -51,7 +60,7 @@ void Validator::check_dispatch(const Seen& seen, Reports& reports) {
     const msl::KernelArgument& argument = arguments[i];
     if (is_threadgroup(argument)) continue;
     auto address = reinterpret_cast<uintptr_t>(dispatch.buffers[i]);
-    if (address && !seen.covers(address)) {
+    if (address && !seen.covers(address) && !is_empty(dispatch, argument)) {
       if (BufferRecord* buffer = find_at(address)) {
         const Side* earlier = buffer->uses.empty() ? nullptr : &buffer->uses[0].side;
         reports.push_back(messages::left_over(seen.side, name_of(argument), buffer, earlier));

@@ -67,6 +67,7 @@ void Validator::note_uses(const Seen& seen, Reports& reports) {
     if (!buffer) continue;
     bool is_asked_for =
         std::find(asked_for.begin(), asked_for.end(), buffer->identity) != asked_for.end();
+    // Else it is the end of a neighbour, which loops hold, or no address at all.
     if (is_asked_for) note(buffer->uses, seen.side, false);
   }
 }

@@ -47,8 +47,7 @@ constexpr size_t kept_clocks = 64;
 bool Validator::Seen::covers(uintptr_t address) const {
   return std::any_of(bindings.begin(), bindings.end(), [&](const exec::Binding& binding) {
     auto begin = reinterpret_cast<uintptr_t>(binding.storage->address);
-    // The end as well: loops hold it.
-    return begin <= address && address <= begin + binding.storage->capacity;
+    return begin <= address && address < begin + binding.storage->capacity;
   });
 }
 
