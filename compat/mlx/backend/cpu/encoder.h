@@ -27,8 +27,11 @@ class CommandEncoder {
 
   template <class F, class... Args>
   void dispatch(F&& f, Args&&... args) {
-    Encoder::of(stream_).host_callback("custom primitive",
-                                       std::bind(std::forward<F>(f), std::forward<Args>(args)...));
+    Encoder::of(stream_).host_callback(
+        "custom primitive",
+        [f = std::forward<F>(f), ... args = std::forward<Args>(args)]() mutable {
+          std::invoke(f, args...);
+        });
   }
 
  private:
