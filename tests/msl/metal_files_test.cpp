@@ -164,6 +164,12 @@ TEST_CASE("files beside the source, and no others") {
               "", beside);
   CHECK(deep.error.find("[kernel_of_test] inner/deep.metal:2:55: error: ") == 0);
   beside.directory += "/inner";
+  // A file is rewritten by its own positions.
+  const Compiled mixed =
+      compile("#include \"mixed.metal\"\nkernel void f(device float* x) { x[0] = mixed(2.0bf); }",
+              "", beside);
+  REQUIRE_MESSAGE(mixed.module != nullptr, mixed.error);
+  CHECK(stored_to_output(mixed) == "1.000000e+00");
   CHECK(compile("#include \"../shared.metal\"\nkernel void f(device float* x) {}", "", beside)
             .error.find("file not found") != std::string::npos);
   CHECK(compile("#include \"/etc/passwd\"\nkernel void f(device float* x) {}", "", beside)

@@ -56,6 +56,15 @@ TEST_CASE("float literals") {
   for (const Case& c : cases) CHECK(rewrite(c.before) == c.after);
 }
 
+TEST_CASE("operands that meet their casts in float") {
+  const std::string text = "half(a + 1.5bf) * half( 2.5bf )";
+  const std::set<TextRange> met = {{5, 14}, {24, 25}};  // the second: the beginning of a token
+  const RewrittenText result = rewrite_tokens(text, {}, met);
+  CHECK(result.text == "half(__hf_meet(a + ((__bf16)1.5))) * half( __hf_meet(((__bf16)2.5)) )");
+  CHECK(result.original(result.text.find(" *")) == text.find(" *"));
+  CHECK(rewrite_tokens("x", {}, {{0, 1}, {1, 2}}).text == "__hf_meet(x)");
+}
+
 TEST_CASE("attributes of Metal") {
   const Case cases[] = {
       {"device float* x [[buffer(0)]]", "device float* x __attribute__((holdfast(\"buffer\",0)))"},

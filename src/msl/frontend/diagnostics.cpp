@@ -1,6 +1,9 @@
 #include "msl/frontend/diagnostics.h"
 
+#include <clang/AST/Type.h>
+#include <clang/Basic/DiagnosticSema.h>
 #include <clang/Basic/SourceManager.h>
+#include <clang/Lex/Lexer.h>
 #include <llvm/ADT/SmallString.h>
 #include <llvm/Support/Path.h>
 
@@ -61,7 +64,58 @@ void Diagnostics::HandleDiagnostic(clang::DiagnosticsEngine::Level level,
     entries_.back().notes.emplace_back(std::move(place), in_words_of_metal(message.str().str()));
   } else {
     entries_.push_back({std::move(place), in_words_of_metal(message.str().str()), {}});
+    if (diagnostic.getID() == clang::diag::err_bad_cxx_cast_generic) note_refused_cast(diagnostic);
   }
+}
+
+// clang's arguments are the kind of cast and the two types; its ranges the cast and its operand.
+void Diagnostics::note_refused_cast(const clang::Diagnostic& diagnostic) {
+  if (!diagnostic.hasSourceManager() || diagnostic.getRanges().size() < 2) return;
+  auto type = [&](unsigned argument) {
+    return clang::QualType::getFromOpaquePtr(
+        reinterpret_cast<void*>(diagnostic.getRawArg(argument)));
+  };
+  const bool mixes = (type(1)->isFloat16Type() && type(2)->isBFloat16Type()) ||
+                     (type(1)->isBFloat16Type() && type(2)->isFloat16Type());
+  if (!mixes) return;
+  const clang::SourceManager& manager = diagnostic.getSourceManager();
+  const clang::CharSourceRange operand = diagnostic.getRanges()[1];
+  clang::SourceLocation first = operand.getBegin(), last = operand.getEnd();
+  // An operand that a macro writes is changed in the macro; where an argument of the macro is a
+  // part of it, the parameter stands for the argument.
+  if (manager.getFileID(first) != manager.getFileID(last)) {
+    for (clang::SourceLocation* end : {&first, &last}) {
+      while (manager.isMacroArgExpansion(*end)) {
+        *end = manager.getImmediateExpansionRange(*end).getBegin();
+      }
+    }
+    if (manager.getFileID(first) != manager.getFileID(last)) return;
+  }
+  first = manager.getSpellingLoc(first), last = manager.getSpellingLoc(last);
+  const unsigned size = clang::Lexer::MeasureTokenLength(last, manager, clang::LangOptions());
+  const auto [file, begin] = manager.getDecomposedLoc(first);
+  const size_t end = manager.getFileOffset(last) + size;
+  if (file != manager.getFileID(last) || begin >= end) return;
+  const RewrittenText* text = nullptr;
+  std::string path;
+  if (file == manager.getMainFileID()) {
+    text = &main_;
+  } else if (auto entry = manager.getFileEntryRefForID(file)) {
+    path = entry->getName().str();
+    if (const KernelFiles::UserFile* user = files_.user_file(path)) text = &user->rewritten;
+  }
+  if (text == nullptr) return;
+  refused_[path].insert({text->original(begin), text->original(end - 1) + 1});
+}
+
+bool Diagnostics::add_operands(CastOperands& met) const {
+  bool has_new = false;
+  for (const auto& [path, operands] : refused_) {
+    for (const TextRange& operand : operands) {
+      has_new = met[path].insert(operand).second || has_new;
+    }
+  }
+  return has_new;
 }
 
 void Diagnostics::error(const clang::SourceManager& manager, clang::SourceLocation location,

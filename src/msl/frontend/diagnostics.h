@@ -26,6 +26,9 @@ class Diagnostics : public clang::DiagnosticConsumer {
   void error(const clang::SourceManager& manager, clang::SourceLocation location,
              const std::string& message);
   bool has_errors() const { return !entries_.empty(); }
+  // Adds the operands of casts between half and bfloat that clang refused; false when there is none
+  // that `met` does not have yet.
+  bool add_operands(CastOperands& met) const;
   // All errors: "[kernel] body:3:7: error: …", the line, a caret, notes.
   std::string text() const;
 
@@ -43,6 +46,7 @@ class Diagnostics : public clang::DiagnosticConsumer {
     std::vector<std::pair<Place, std::string>> notes;
   };
 
+  void note_refused_cast(const clang::Diagnostic& diagnostic);
   Place locate(const clang::SourceManager* manager, clang::SourceLocation location) const;
   Place locate_in_text(size_t position) const;
   static Place place_in(const std::string& name, llvm::StringRef text, size_t position);
@@ -51,6 +55,7 @@ class Diagnostics : public clang::DiagnosticConsumer {
   const RewrittenText& main_;
   const KernelFiles& files_;
   std::vector<Entry> entries_;
+  CastOperands refused_;
 };
 
 }  // namespace holdfast::msl

@@ -39,8 +39,9 @@ class ContentFile : public llvm::vfs::File {
 
 }  // namespace
 
-KernelFiles::KernelFiles(std::string directory, const std::vector<FunctionConstant>& constants)
-    : directory_(std::move(directory)), constants_(constants) {}
+KernelFiles::KernelFiles(std::string directory, const std::vector<FunctionConstant>& constants,
+                         const CastOperands& met)
+    : directory_(std::move(directory)), constants_(constants), met_(met) {}
 
 const KernelFiles::UserFile* KernelFiles::user_file(llvm::StringRef path) const {
   auto found = user_files_.find(path.str());
@@ -66,7 +67,9 @@ const KernelFiles::UserFile* KernelFiles::load_user_file(const std::string& norm
   loaded.name = name;
   loaded.original.assign(std::istreambuf_iterator<char>(stream), {});
   if (stream.bad()) return nullptr;
-  loaded.rewritten = rewrite_tokens(loaded.original, constants_);
+  const auto met = met_.find(normal);
+  loaded.rewritten = rewrite_tokens(loaded.original, constants_,
+                                    met == met_.end() ? std::set<TextRange>{} : met->second);
   return &user_files_.emplace(normal, std::move(loaded)).first->second;
 }
 

@@ -8,6 +8,7 @@
 #include <llvm/Support/VirtualFileSystem.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,15 @@ inline constexpr const char* include_folder = "/holdfast/include";
 inline constexpr const char* user_folder = "/holdfast/user";
 inline constexpr const char* precompiled_file = "/holdfast/prelude.pch";
 
+// The operands that rewrite_tokens lets meet their casts, by the path of the file in KernelFiles;
+// of the main text under "".
+using CastOperands = std::map<std::string, std::set<TextRange>>;
+
 class KernelFiles : public llvm::vfs::FileSystem {
  public:
   // `directory`: where files of the user's may be read, empty for nowhere.
-  KernelFiles(std::string directory, const std::vector<FunctionConstant>& constants);
+  KernelFiles(std::string directory, const std::vector<FunctionConstant>& constants,
+              const CastOperands& met);
   void set_precompiled(llvm::MemoryBufferRef prelude) { precompiled_ = prelude; }
 
   // A file of the user's that was included, by its path in this file system.
@@ -56,6 +62,7 @@ class KernelFiles : public llvm::vfs::FileSystem {
 
   std::string directory_;
   const std::vector<FunctionConstant>& constants_;
+  const CastOperands& met_;
   llvm::MemoryBufferRef precompiled_;
   std::map<std::string, UserFile> user_files_;
 };

@@ -74,11 +74,14 @@ class ParseKernels : public clang::ASTFrontendAction {
   throw CompileError("[" + source.kernel + "] " + message);
 }
 
-// Runs clang over `source`. `use` gets what came of it, while clang still lives.
+// Runs clang over `source`. `use` gets what came of it, while clang still lives. False when clang
+// refused casts that may go through float: `met` has gained their operands for another try.
 template <typename Use>
-void parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lines, Use use) {
-  RewrittenText main = rewrite_tokens(source.text, source.constants);
-  llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles(source.directory, source.constants));
+bool try_parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lines,
+               CastOperands& met, Use use) {
+  RewrittenText main = rewrite_tokens(source.text, source.constants, met[""]);
+  llvm::IntrusiveRefCntPtr<KernelFiles> files(
+      new KernelFiles(source.directory, source.constants, met));
   Diagnostics diagnostics(source, main, *files);
   AttributeTable attributes;
   AttributeScope scope(attributes);
@@ -110,11 +113,20 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lin
       clang::FrontendInputFile(buffer->getMemBufferRef(), clang::InputKind(clang::Language::CXX))};
   ParseKernels action(context, attributes, diagnostics, source, *files);
   const bool succeeded = compiler.ExecuteAction(action);
+  if (diagnostics.add_operands(met)) return false;
   if (diagnostics.has_errors()) throw CompileError(diagnostics.text());
   if (!succeeded || action.entries() == nullptr || !action.entries()->was_reached()) {
     fail(source, "error: clang could not read the source");
   }
   use(action);
+  return true;
+}
+
+template <typename Use>
+void parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lines, Use use) {
+  CastOperands met;
+  while (!try_parse(source, context, with_lines, met, use)) {
+  }
 }
 
 }  // namespace

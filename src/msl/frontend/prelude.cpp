@@ -91,8 +91,9 @@ std::string make(Prelude prelude) {
     KernelSource source;
     source.kernel = prelude_header(prelude);
     source.text = std::string("#include <") + prelude_header(prelude) + ">\n";
-    RewrittenText main;
-    llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles("", source.constants));
+    const RewrittenText main;
+    const CastOperands met;
+    llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles("", source.constants, met));
     Diagnostics diagnostics(source, main, *files);
     clang::CompilerInstance compiler;
     set_up(compiler, *files, diagnostics);

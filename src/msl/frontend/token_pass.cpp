@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "msl/frontend/lexer.h"
 
@@ -67,8 +66,9 @@ class Rewriter {
   Rewriter(std::string_view source, const std::vector<FunctionConstant>& constants)
       : source_(source), tokens_(lex(source)), constants_(constants) {}
 
-  RewrittenText run() {
+  RewrittenText run(const std::set<TextRange>& met) {
     for (size_t i = 0; i < tokens_.size();) i = visit(i);
+    for (const TextRange& operand : met) meet(operand);
     return apply();
   }
 
@@ -147,6 +147,18 @@ class Rewriter {
       members_.pop_back();
     }
     return i + 1;
+  }
+
+  // Puts a call around whole tokens. Edits inside the operand stay inside the call.
+  void meet(TextRange operand) {
+    auto covers = [](size_t at, const SourceToken& token) { return at < token.end; };
+    auto first = std::upper_bound(tokens_.begin(), tokens_.end(), operand.begin, covers);
+    auto last = std::upper_bound(tokens_.begin(), tokens_.end(), operand.end - 1, covers);
+    if (first == tokens_.end() || last == tokens_.end()) return;
+    auto place = std::lower_bound(edits_.begin(), edits_.end(), first->begin,
+                                  [](const Edit& edit, size_t at) { return edit.begin < at; });
+    edits_.insert(place, {first->begin, first->begin, "__hf_meet("});
+    replace(last->end, last->end, ")");
   }
 
   // Literals with a point or an exponent are float.
@@ -422,8 +434,9 @@ size_t RewrittenText::original(size_t position) const {
 }
 
 RewrittenText rewrite_tokens(std::string_view source,
-                             const std::vector<FunctionConstant>& constants) {
-  return Rewriter(source, constants).run();
+                             const std::vector<FunctionConstant>& constants,
+                             const std::set<TextRange>& met) {
+  return Rewriter(source, constants).run(met);
 }
 
 bool is_thread_attribute(std::string_view name) {

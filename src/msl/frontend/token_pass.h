@@ -8,11 +8,15 @@
 //   f() const device {   the address space of a member function is dropped: `this` converts to the
 //   generic space constant bool b [[function_constant(0)]];   gets its value #pragma METAL fp …
 //   becomes #pragma clang fp …
+//   half(b)        half(__hf_meet(b)) where b is a bfloat, which clang does not cast: the front-end
+//   learns from clang which casts these are, and calls the pass again with their operands
 // Everything else, comments and line ends too, stays where it is, so that a position in the result
 // maps back.
 #pragma once
 
+#include <compare>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +39,15 @@ struct RewrittenText {
   std::vector<Stretch> stretches;
 };
 
+struct TextRange {
+  size_t begin, end;
+  auto operator<=>(const TextRange&) const = default;
+};
+
+// `met`: operands of casts, in positions of `source`, that go through __hf_meet.
 RewrittenText rewrite_tokens(std::string_view source,
-                             const std::vector<FunctionConstant>& constants = {});
+                             const std::vector<FunctionConstant>& constants = {},
+                             const std::set<TextRange>& met = {});
 
 // The thread attributes of a kernel's parameters ([[thread_position_in_grid]], …).
 bool is_thread_attribute(std::string_view name);

@@ -77,6 +77,32 @@ Section type_features() {
       row("casts that drop `const`: `(device T*)x`",
           "device float* p = (device float*)x; y[i] = p[i] * 2;",
           [](const float* x, size_t i) { return x[i] * 2; }),
+      {"casts between half and bfloat go through float, in templates and macros too",
+       at + "half a = half(b[i]); bfloat c = (bfloat)h[i]; auto d = static_cast<bfloat16_t>(a * "
+            "h[i]);\n"
+            "half e = half(bfloat(h[i] + 1.5h)); half f = to<half>(b[i]) + HALVED(c) + "
+            "half(1.5bf);\n"
+            "y[i] = float(a) + float(c) + float(d) + float(e) + float(f) + float(to<long>(n[i]) - "
+            "9007199254740990);",
+       {as(float16, floats("h")), as(bfloat16, floats("b")),
+        integers("n", int64, {threads}, 9007199254740993, 9007199254740999)},
+       {zeros("y", float32)},
+       [](Arrays& arrays) {
+         auto half = [](float x) { return static_cast<float>(static_cast<_Float16>(x)); };
+         auto bfloat = [](float x) { return static_cast<float>(bfloat16_t(x)); };
+         for (size_t i = 0; i < threads; ++i) {
+           const float h = static_cast<float>(arrays.in<_Float16>(0)[i]);
+           const float b = static_cast<float>(arrays.in<bfloat16_t>(1)[i]);
+           const float a = half(b), c = bfloat(h), d = bfloat(half(a * h));
+           const float e = half(bfloat(half(h + 1.5f)));
+           const float f = half(half(half(b) + half(-c)) + 1.5f);
+           arrays.out()[i] =
+               a + c + d + e + f + static_cast<float>(arrays.in<int64_t>(2)[i] - 9007199254740990);
+         }
+       },
+       {100, 1, 1},
+       {64, 1, 1},
+       "template <class T, class U> T to(U x) { return T(x); }\n#define HALVED(x) half(-x)"},
       words("reinterpret_cast",
             "y[i] = *reinterpret_cast<const device uint*>(reinterpret_cast<const device uchar*>(x) "
             "+ 4 * i) + 1;",

@@ -284,3 +284,14 @@ HF_INLINE constexpr To convert(From value) {
 }
 
 }  // namespace __hf
+
+// The operand of a cast from half to bfloat or back, which the front-end puts through float because
+// clang has no such cast. In a template the same cast may see other types: these stay what they
+// are.
+template <class T>
+HF_INLINE constexpr auto __hf_meet(T value) {
+  if constexpr (__is_same(T, half) || __is_same(T, bfloat))
+    return static_cast<float>(value);
+  else
+    return value;
+}
