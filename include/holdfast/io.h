@@ -65,6 +65,7 @@ class ParallelFileReader : public Reader {
   void read(char* data, size_t n, size_t offset) override;
   std::string label() const override { return "file " + path_; }
   bool reads_in_parallel() const override { return true; }
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_;

@@ -23,6 +23,9 @@ struct CaptureOptions {
   int64_t skip_lists = 0;       // command lists before the first that is recorded
   int64_t count_lists = -1;     // command lists that are recorded; -1: all
   uint64_t max_file_bytes = 0;  // 0: as large as it gets
+  // Contents that were loaded from a file are named by file, range and digest instead of copied:
+  // smaller, and a replay needs the file as it was.
+  bool reference_files = false;
 };
 
 // Records what runs, on all streams, into a file (docs/capture.md) for `holdfast trace`; a file

@@ -66,6 +66,9 @@ constexpr Switch switches[] = {
     {"HOLDFAST_CAPTURE_CONTENTS", "1",
      "`0`: record no contents of memory: smaller, and only to be looked at"},
     {"HOLDFAST_CAPTURE_DIGESTS", "1", "`0`: record no digests of what ops write"},
+    {"HOLDFAST_CAPTURE_REFERENCES", "0",
+     "`1`: name contents that were loaded from a file by file, range and digest instead of copying "
+     "them"},
     {"HOLDFAST_RING", "16",
      "command lists that each stream remembers, and writes to a file when a command fails; `0`: "
      "none"},
@@ -179,6 +182,7 @@ Settings parse(Lookup lookup) {
   s.ring = static_cast<int>(integer(lookup, "HOLDFAST_RING", s.ring, 0, 1 << 16));
   s.ring_folder = text("HOLDFAST_RING_DIR");
   s.capture_digests = boolean(lookup, "HOLDFAST_CAPTURE_DIGESTS", true);
+  s.capture_references = boolean(lookup, "HOLDFAST_CAPTURE_REFERENCES", false);
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);
     if (name != "cpu" && name != "gpu") reject("HOLDFAST_DEFAULT_DEVICE", device, "cpu or gpu");

@@ -49,6 +49,7 @@ struct Settings {
   int64_t capture_skip = 0, capture_count = -1;
   bool capture_contents = true;
   bool capture_digests = true;
+  bool capture_references = false;
   int ring = 16;            // command lists that each queue remembers
   std::string ring_folder;  // empty: the system's for temporary files
 };

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
-#include "exec/byte_stream.h"
+#include "exec/kernel_request.h"
 
 namespace holdfast::capture {
 namespace {
@@ -41,9 +42,7 @@ msl::KernelSource source_of(const Pipeline& pipeline) {
   source.text = pipeline.source;
   source.math = static_cast<msl::MathMode>(pipeline.math);
   source.parts.push_back({pipeline.name, 0, source.text.size()});
-  for (const Pipeline::Constant& constant : pipeline.constants) {
-    source.constants.push_back({constant.index, constant.name, constant.type, constant.bits});
-  }
+  source.constants = pipeline.constants;
   return source;
 }
 
@@ -106,10 +105,21 @@ std::string Capture::blob(int64_t id) const {
   query(sql.c_str(), "blobs", [&](sqlite3_stmt* s, int64_t) {
     found = true;
     int64_t size = sqlite3_column_int64(s, 1);
+    if (size < 0 || size > largest_blob) fail(where, "its size is not what it says");
+    if (sqlite3_column_type(s, 2) == SQLITE_NULL) {
+      result = read_file(id, size);
+      if (to_hex(hash_bytes(result)) != text_at(s, 0)) {
+        const exec::FileRange& range = files.at(id);
+        fail(where, "\"" + find_file(range.path) + "\" has changed: bytes " +
+                        std::to_string(range.first) + " to " + std::to_string(range.first + size) +
+                        " are not those that were recorded");
+      }
+      return;
+    }
     const void* data = sqlite3_column_blob(s, 2);
     auto packed = static_cast<size_t>(sqlite3_column_bytes(s, 2));
     unsigned long long stated = data ? ZSTD_getFrameContentSize(data, packed) : 0;
-    if (size < 0 || size > largest_blob || stated != static_cast<unsigned long long>(size)) {
+    if (stated != static_cast<unsigned long long>(size)) {
       fail(where, "its size is not what it says");
     }
     result.resize(static_cast<size_t>(size));
@@ -119,6 +129,53 @@ std::string Capture::blob(int64_t id) const {
   });
   if (!found) fail(where, "there is no such row");
   return result;
+}
+
+std::map<std::string, uint64_t> Capture::referenced_files() const {
+  std::map<std::string, uint64_t> bytes;
+  if (files.empty()) return bytes;
+  query("select path,size from files join blobs on blobs.id=files.blob", "files",
+        [&](sqlite3_stmt* s, int64_t) {
+          bytes[text_at(s, 0)] += static_cast<uint64_t>(sqlite3_column_int64(s, 1));
+        });
+  return bytes;
+}
+
+std::string Capture::find_file(const std::string& path) const {
+  std::filesystem::path there(path), beside(name);
+  beside.replace_filename(there.filename());
+  std::error_code ignored;
+  for (const std::filesystem::path& place : {there, beside}) {
+    if (std::filesystem::is_regular_file(place, ignored)) return place.string();
+  }
+  return "";
+}
+
+std::string Capture::read_file(int64_t id, int64_t size) const {
+  std::string where = "blobs row " + std::to_string(id);
+  auto found = files.find(id);
+  if (found == files.end()) fail(where, "it has no bytes");
+  const exec::FileRange& range = found->second;
+  std::string path = find_file(range.path);
+  if (path.empty()) {
+    fail(where, "\"" + range.path + "\" is missing, from which bytes " +
+                    std::to_string(range.first) + " to " + std::to_string(range.first + size) +
+                    " were loaded");
+  }
+  std::error_code error;
+  auto length = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  std::string bytes;
+  std::ifstream file(path, std::ios::binary);
+  if (!error && range.first <= length && size <= length - range.first) {
+    bytes.resize(static_cast<size_t>(size));
+    file.seekg(range.first);
+    file.read(bytes.data(), size);
+  }
+  if (!file || static_cast<int64_t>(bytes.size()) != size) {
+    fail(where, "\"" + path + "\" has changed: it has no bytes " + std::to_string(range.first) +
+                    " to " + std::to_string(range.first + size));
+  }
+  return bytes;
 }
 
 uint64_t Capture::number(const std::string& key) const {
@@ -170,6 +227,18 @@ void Capture::read() {
                      "reads up to " +
                      std::to_string(exec::capture::format_version));
   }
+  bool has_files = false;
+  query("select 1 from sqlite_master where type='table' and name='files'", "sqlite_master",
+        [&](sqlite3_stmt*, int64_t) { has_files = true; });
+  if (has_files) {
+    query("select blob,path,first from files", "files", [&](sqlite3_stmt* s, int64_t row) {
+      exec::FileRange range{text_at(s, 1), sqlite3_column_int64(s, 2)};
+      if (range.first < 0 || range.first > INT64_MAX - largest_blob || range.path.empty()) {
+        fail("files row " + std::to_string(row), "it is no range of a file");
+      }
+      files[sqlite3_column_int64(s, 0)] = std::move(range);
+    });
+  }
   query("select stream,device,created from queues order by stream", "queues",
         [&](sqlite3_stmt* s, int64_t) {
           queues.push_back(
@@ -191,13 +260,7 @@ void Capture::read() {
             pipeline.math = in.value_up_to<uint8_t>(2);
             pipeline.lowering = in.value_up_to<uint8_t>(2);
             pipeline.includes_files = in.boolean();
-            for (size_t i = in.count(1); i > 0 && in.ok(); --i) {
-              auto& constant = pipeline.constants.emplace_back();
-              constant.index = in.value<uint32_t>();
-              constant.name = in.text();
-              constant.type = in.text();
-              for (uint64_t& word : constant.bits) word = in.value<uint64_t>();
-            }
+            pipeline.constants = exec::read_constants(in, format == 1 ? 1 : 4);
             if (!in.is_done()) fail("pipelines row " + std::to_string(row), "it is damaged");
           }
           pipelines[pipeline.id] = std::move(pipeline);

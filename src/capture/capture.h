@@ -4,7 +4,6 @@
 // the table and the row.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -94,12 +93,7 @@ struct Pipeline {
   std::string name, key, entry, source;
   uint8_t math = 0, lowering = 0;
   bool has_source = false, includes_files = false;
-  struct Constant {
-    uint32_t index;
-    std::string name, type;
-    std::array<uint64_t, 4> bits;
-  };
-  std::vector<Constant> constants;
+  std::vector<msl::FunctionConstant> constants;
 };
 
 // Its source as the compiler takes it.
@@ -141,6 +135,7 @@ class Capture {
   std::map<uint64_t, Buffer> buffers;
   std::vector<Contents> contents;
   std::vector<Digest> digests;
+  std::map<int64_t, exec::FileRange> files;  // of rows of `blobs` whose bytes are in a file
   int64_t commands = 0;
   std::string name;
   uint64_t file_bytes = 0;
@@ -149,10 +144,15 @@ class Capture {
   // results is in `recorded_ops`.
   std::string why_not() const;
   std::vector<std::string> recorded_ops() const;
+  // The files that it refers to, and how many bytes of them.
+  std::map<std::string, uint64_t> referenced_files() const;
+  // Where a referenced file is now: where it was, else beside the capture; empty: nowhere.
+  std::string find_file(const std::string& path) const;
   bool is_complete() const;
   uint64_t number(const std::string& key) const;  // 0 where there is none
 
-  // The bytes of a row of `blobs`, checked against their digest.
+  // The bytes of a row of `blobs`, checked against their digest. Those of a file are read from
+  // there; one that is missing or has changed is a std::runtime_error that names it.
   std::string blob(int64_t id) const;
 
  private:
@@ -161,6 +161,7 @@ class Capture {
   void read_list(int64_t row, List& list, const std::string& commands, const std::string& times);
   void read_memory(int64_t row, const std::string& events);
   [[noreturn]] void fail(const std::string& where, const std::string& what) const;
+  std::string read_file(int64_t blob, int64_t size) const;
   template <class Row>
   void query(const char* sql, const char* table, Row row) const;
 

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/mutants.h"
-#include "exec/byte_stream.h"
 
 namespace holdfast::exec {
 namespace {
@@ -83,19 +82,35 @@ KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions optio
     if (!mutated(Mutant::key_entry)) key.text(source_.entry);
     if (!mutated(Mutant::key_text)) key.text(source_.text);
   }
-  key.value(static_cast<uint64_t>(source_.constants.size()));
-  for (const msl::FunctionConstant& constant : source_.constants) {
-    if (!mutated(Mutant::key_constant_index)) key.value(constant.index);
-    if (!mutated(Mutant::key_constant_name)) key.text(constant.name);
-    if (!mutated(Mutant::key_constant_type)) key.text(constant.type);
-    for (uint64_t word : constant.bits) {
-      if (!mutated(Mutant::key_constant_value)) key.value(word);
-    }
-  }
+  write_constants(source_.constants, key);
   if (!source_.directory.empty() && !mutated(Mutant::key_includes))
     is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text, source_.directory);
   key_ = key.take();
   hash_ = forced_hash ? *forced_hash : hash_bytes(key_);
+}
+
+void write_constants(const std::vector<msl::FunctionConstant>& constants, ByteWriter& out) {
+  out.value(static_cast<uint64_t>(constants.size()));
+  for (const msl::FunctionConstant& constant : constants) {
+    if (!mutated(Mutant::key_constant_index)) out.value(constant.index);
+    if (!mutated(Mutant::key_constant_name)) out.text(constant.name);
+    if (!mutated(Mutant::key_constant_type)) out.text(constant.type);
+    for (uint64_t word : constant.bits) {
+      if (!mutated(Mutant::key_constant_value)) out.value(word);
+    }
+  }
+}
+
+std::vector<msl::FunctionConstant> read_constants(ByteReader& in, size_t words) {
+  std::vector<msl::FunctionConstant> constants;
+  for (size_t i = in.count(20); i > 0 && in.ok(); --i) {
+    msl::FunctionConstant& constant = constants.emplace_back();
+    constant.index = in.value<uint32_t>();
+    constant.name = in.text();
+    constant.type = in.text();
+    for (size_t word = 0; word < words; ++word) constant.bits[word] = in.value<uint64_t>();
+  }
+  return constants;
 }
 
 }  // namespace holdfast::exec

@@ -8,11 +8,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/mutants.h"
 #include "base/ref.h"
 #include "devices/cpu/jit/compiler.h"
+#include "exec/byte_stream.h"
 
 namespace holdfast::exec {
 
@@ -43,5 +45,11 @@ class KernelRequest : public RefCounted {
   std::string key_;
   Hash128 hash_;
 };
+
+// Function constants as bytes, in keys and in captures: a count; of each u32 index, text name, text
+// type and the words of its value.
+void write_constants(const std::vector<msl::FunctionConstant>& constants, ByteWriter& out);
+// `words`: how many of them were written of each value.
+std::vector<msl::FunctionConstant> read_constants(ByteReader& in, size_t words);
 
 }  // namespace holdfast::exec

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 
 #include <holdfast/ops.h>
 #include <holdfast/transforms.h>
 
+#include "exec/file_origins.h"
 #include "ops/support.h"
 
 namespace holdfast::io {
@@ -101,6 +103,7 @@ class Load final : public Op {
     encoder.output(out);
     // A complex number is two that are swapped one by one.
     size_t item = swap_bytes_ ? out.itemsize() / (out.dtype() == complex64 ? 2 : 1) : 1;
+    if (item == 1) note_origin(out);
     char* target = out.data<char>();
     size_t bytes = out.nbytes();
     bool parallel = reader_->reads_in_parallel();
@@ -116,6 +119,18 @@ class Load final : public Op {
   }
 
  private:
+  // For captures, which name the file instead of copying the bytes where that is wanted.
+  void note_origin(const array& out) const {
+    auto* file = dynamic_cast<const ParallelFileReader*>(reader_.get());
+    if (!file) return;
+    std::error_code error;
+    std::filesystem::path path = std::filesystem::absolute(file->path(), error);
+    if (error) return;
+    exec::FileOrigins::get().note(*exec::buffer_of(out.buffer()),
+                                  static_cast<int64_t>(out.nbytes()),
+                                  {path.string(), static_cast<int64_t>(offset_)});
+  }
+
   std::shared_ptr<Reader> reader_;
   size_t offset_;
   bool swap_bytes_;

@@ -266,7 +266,8 @@ TEST_CASE("capture: a file that becomes full is marked, and the program goes on"
                                    .digests = true,
                                    .skip_lists = 0,
                                    .count_lists = -1,
-                                   .max_file_bytes = 600000});
+                                   .max_file_bytes = 600000,
+                                   .reference_files = false});
   for (int i = 0; i < 20; ++i) {
     array x = random::normal({256, 256}, float32, 0.0f, 1.0f, random::key(i));
     eval(x);
@@ -300,7 +301,8 @@ TEST_CASE("capture: only some lists, without contents") {
           .digests = false,
           .skip_lists = 3,
           .count_lists = 2,
-          .max_file_bytes = 0});
+          .max_file_bytes = 0,
+          .reference_files = false});
   Capture read(file.path);
   CHECK(read.lists.size() == 2);
   CHECK(read.contents.empty());

@@ -58,14 +58,21 @@ void print_capture_info(const Capture& capture) {
               size_text(capture.file_bytes).c_str());
   std::string why_not = capture.why_not();
   std::vector<std::string> recorded = capture.recorded_ops();
-  if (!why_not.empty()) {
-    std::printf("hermetic: no, %s\n", why_not.c_str());
-  } else if (recorded.empty()) {
-    std::printf("hermetic: yes\n");
-  } else {
+  std::map<std::string, uint64_t> files = capture.referenced_files();
+  if (!why_not.empty()) std::printf("hermetic: no, %s\n", why_not.c_str());
+  if (why_not.empty() && recorded.empty() && files.empty()) std::printf("hermetic: yes\n");
+  if (why_not.empty() && !recorded.empty()) {
     std::printf("hermetic: no, these are replayed from recorded results:");
     for (const std::string& name : recorded) std::printf(" %s", name.c_str());
     std::printf("\n");
+  }
+  for (const auto& [path, bytes] : files) {
+    std::string place = capture.find_file(path);
+    std::printf("hermetic: no, it needs %s of %s%s%s\n", size_text(bytes).c_str(), path.c_str(),
+                place.empty()   ? ", which is missing"
+                : place == path ? ""
+                                : ", found as ",
+                place == path ? "" : place.c_str());
   }
   std::map<std::string, int64_t> kinds;
   std::set<int32_t> threads;
@@ -133,6 +140,10 @@ void print_capture_command(const Capture& capture, int64_t number) {
       for (const auto& c : capture.contents) {
         if (c.buffer != binding.buffer || c.begin > binding.begin || c.size < 4) continue;
         std::string bytes = capture.blob(c.blob);
+        if (auto file = capture.files.find(c.blob); file != capture.files.end()) {
+          std::printf("  from byte %" PRId64 " of %s\n", file->second.first,
+                      file->second.path.c_str());
+        }
         std::printf("  first contents from byte %" PRId64 ", as float32:", c.begin);
         for (size_t at = 0; at + 4 <= std::min<size_t>(bytes.size(), 32); at += 4) {
           float value;

@@ -80,6 +80,7 @@ void start_from_environment() {
   CaptureOptions options;
   options.contents = settings.capture_contents;
   options.digests = settings.capture_digests;
+  options.reference_files = settings.capture_references;
   options.skip_lists = settings.capture_skip;
   options.count_lists = settings.capture_count;
   try {

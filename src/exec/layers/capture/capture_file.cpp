@@ -5,14 +5,17 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <fstream>
 #include <stdexcept>
+#include <vector>
 
 namespace holdfast::exec::capture {
 namespace {
 
 constexpr const char* schema = R"(
 create table meta(key text primary key, value text not null) without rowid;
-create table blobs(id integer primary key, digest text not null, size integer not null, data blob not null);
+create table blobs(id integer primary key, digest text not null, size integer not null, data blob);
 create table queues(stream integer primary key, device text not null, created integer not null);
 create table pipelines(id integer primary key, name text not null, key text not null, description integer not null);
 create table lists(id integer primary key, sequence integer not null, stream integer not null, serial integer not null,
@@ -54,11 +57,7 @@ CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
     meta("format", std::to_string(format_version));
     meta("state", "recording");
   } catch (...) {
-    for (sqlite3_stmt* s : {meta_, blob_, list_, contents_, digest_, pipeline_, queue_, memory_}) {
-      sqlite3_finalize(s);
-    }
-    sqlite3_close(database_);
-    ZSTD_freeCCtx(compressor_);
+    close();
     throw;
   }
 }
@@ -66,7 +65,12 @@ CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
 CaptureFile::~CaptureFile() {
   // Takes the empty journal away; where it cannot, the file is no worse for it.
   sqlite3_exec(database_, "pragma journal_mode=delete", nullptr, nullptr, nullptr);
-  for (sqlite3_stmt* s : {meta_, blob_, list_, contents_, digest_, pipeline_, queue_, memory_}) {
+  close();
+}
+
+void CaptureFile::close() {
+  for (sqlite3_stmt* s :
+       {meta_, blob_, list_, contents_, digest_, pipeline_, queue_, memory_, file_}) {
     sqlite3_finalize(s);
   }
   sqlite3_close(database_);
@@ -102,6 +106,24 @@ void bind(sqlite3_stmt* s, int place, const Bytes& bytes) {
   sqlite3_bind_blob64(s, place, bytes.data, bytes.size, SQLITE_STATIC);
 }
 
+void bind(sqlite3_stmt* s, int place, std::nullptr_t) { sqlite3_bind_null(s, place); }
+
+// Smaller ones are not worth a file that must be there.
+constexpr size_t worth_referring = 4096;
+
+// Are the bytes in the file, from there on?
+bool has_bytes(const FileRange& range, std::string_view bytes) {
+  std::ifstream file(range.path, std::ios::binary);
+  file.seekg(range.first);
+  std::vector<char> block(std::min(bytes.size(), size_t{1} << 20));
+  for (size_t at = 0; at < bytes.size(); at += block.size()) {
+    size_t size = std::min(block.size(), bytes.size() - at);
+    if (!file.read(block.data(), static_cast<std::streamsize>(size))) return false;
+    if (std::memcmp(block.data(), bytes.data() + at, size) != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 template <class... Values>
@@ -120,17 +142,30 @@ void CaptureFile::meta(const std::string& key, const std::string& value) {
   insert(meta_, key, value);
 }
 
-int64_t CaptureFile::blob(std::string_view bytes) {
+int64_t CaptureFile::blob(std::string_view bytes, const std::optional<FileRange>& from) {
   std::string digest = to_hex(hash_bytes(bytes));
   auto [place, is_new] = blobs_.try_emplace(digest + " " + std::to_string(bytes.size()), 0);
   if (!is_new) return place->second;
+  auto size_before = static_cast<int64_t>(bytes.size());
+  if (from && bytes.size() >= worth_referring && has_bytes(*from, bytes)) {
+    if (!file_) {
+      // Only where there is a row for it: an empty table is a page of the file.
+      run("create table files(blob integer primary key, path text not null, first integer not "
+          "null)");
+      file_ = prepare("insert into files values(?,?,?)");
+    }
+    insert(blob_, digest, size_before, nullptr);
+    place->second = sqlite3_last_insert_rowid(database_);
+    insert(file_, place->second, from->path, from->first);
+    return place->second;
+  }
   packed_.resize(std::max(packed_.size(), ZSTD_compressBound(bytes.size())));
   size_t size =
       ZSTD_compressCCtx(compressor_, packed_.data(), packed_.size(), bytes.data(), bytes.size(), 1);
   if (ZSTD_isError(size)) {
     throw std::runtime_error(std::string("[capture] cannot compress: ") + ZSTD_getErrorName(size));
   }
-  insert(blob_, digest, static_cast<int64_t>(bytes.size()), Bytes{packed_.data(), size});
+  insert(blob_, digest, size_before, Bytes{packed_.data(), size});
   return place->second = sqlite3_last_insert_rowid(database_);
 }
 
@@ -140,8 +175,9 @@ void CaptureFile::list(int64_t id, int64_t sequence, int stream, int64_t serial,
 }
 
 void CaptureFile::contents(Moment moment, int64_t list, int64_t command, int64_t buffer,
-                           int64_t begin, std::string_view bytes) {
-  insert(contents_, static_cast<int64_t>(moment), list, command, buffer, begin, blob(bytes));
+                           int64_t begin, std::string_view bytes,
+                           const std::optional<FileRange>& from) {
+  insert(contents_, static_cast<int64_t>(moment), list, command, buffer, begin, blob(bytes, from));
 }
 
 void CaptureFile::digest(int64_t list, int64_t command, int64_t buffer, int64_t begin, int64_t end,

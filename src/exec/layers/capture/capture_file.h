@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "exec/file_origins.h"
 
 struct sqlite3;
 struct ZSTD_CCtx_s;
@@ -16,7 +18,9 @@ struct sqlite3_stmt;
 namespace holdfast::exec::capture {
 
 // Of the file; a reader refuses a newer one.
-constexpr int format_version = 1;
+//   1  function constants have one word of value, and no contents are in other files
+//   2  four words; a table `files`, where there are some
+constexpr int format_version = 2;
 
 // When bytes of a buffer have to be written by a replay.
 enum class Moment : int {
@@ -37,12 +41,13 @@ class CaptureFile {
   void begin();
   void commit();
   void meta(const std::string& key, const std::string& value);
-  // The row of the bytes, compressed; equal bytes are one row.
-  int64_t blob(std::string_view bytes);
+  // The row of the bytes, compressed; equal bytes are one row. Where the range of a file has the
+  // same bytes, the row names it instead.
+  int64_t blob(std::string_view bytes, const std::optional<FileRange>& from = {});
   void list(int64_t id, int64_t sequence, int stream, int64_t serial, std::string_view commands,
             std::string_view times);
   void contents(Moment moment, int64_t list, int64_t command, int64_t buffer, int64_t begin,
-                std::string_view bytes);
+                std::string_view bytes, const std::optional<FileRange>& from = {});
   void digest(int64_t list, int64_t command, int64_t buffer, int64_t begin, int64_t end,
               const Hash128& hash);
   void pipeline(int64_t id, const std::string& name, const std::string& key_hash,
@@ -54,13 +59,15 @@ class CaptureFile {
   void run(const char* sql);
   sqlite3_stmt* prepare(const char* sql);
   [[noreturn]] void fail(const char* doing);
+  void close();
   template <class... Values>
   void insert(sqlite3_stmt* statement, const Values&... values);
 
   std::string path_;
   sqlite3* database_ = nullptr;
   sqlite3_stmt *meta_ = nullptr, *blob_ = nullptr, *list_ = nullptr, *contents_ = nullptr,
-               *digest_ = nullptr, *pipeline_ = nullptr, *queue_ = nullptr, *memory_ = nullptr;
+               *digest_ = nullptr, *pipeline_ = nullptr, *queue_ = nullptr, *memory_ = nullptr,
+               *file_ = nullptr;
   std::unordered_map<std::string, int64_t> blobs_;  // by digest and size
   ZSTD_CCtx_s* compressor_;
   std::string packed_;

@@ -359,13 +359,7 @@ void CaptureLayer::note_pipeline(const Pipeline& pipeline) {
     // A source that includes files cannot be compiled from what the capture holds.
     bool includes = !source.directory.empty() && source.text.find("include \"") != source.text.npos;
     out.value(static_cast<uint8_t>(includes));
-    out.value(static_cast<uint64_t>(source.constants.size()));
-    for (const msl::FunctionConstant& constant : source.constants) {
-      out.value(constant.index);
-      out.text(constant.name);
-      out.text(constant.type);
-      for (uint64_t word : constant.bits) out.value(word);
-    }
+    write_constants(source.constants, out);
   } else {
     not_hermetic_.insert(pipeline.name());
   }
@@ -444,6 +438,12 @@ void CaptureLayer::on_commit(CommandList& list) {
   }
 }
 
+std::optional<FileRange> CaptureLayer::origin_of(uint64_t buffer, int64_t begin,
+                                                 int64_t end) const {
+  if (!options_.reference_files) return std::nullopt;
+  return FileOrigins::get().find(buffer, begin, end);
+}
+
 // Copies what the command is about to read, or to overwrite in part, and nobody knows yet.
 void CaptureLayer::save_contents(ListRecord& record, const CommandList& list, uint32_t index) {
   if (!options_.contents && !options_.digests) return;
@@ -479,8 +479,9 @@ void CaptureLayer::save_contents(ListRecord& record, const CommandList& list, ui
         if (options_.digests) std::memset(address, 0, size);
       } else if (options_.contents) {
         write(size, [bytes = std::string(address, size), buffer = binding.identity, first = begin,
-                     list_id = record.id, index, moment](CaptureFile& file) {
-          file.contents(moment, list_id, index, static_cast<int64_t>(buffer), first, bytes);
+                     from = origin_of(binding.identity, begin, end), list_id = record.id, index,
+                     moment](CaptureFile& file) {
+          file.contents(moment, list_id, index, static_cast<int64_t>(buffer), first, bytes, from);
         });
       }
     }
@@ -516,9 +517,10 @@ void CaptureLayer::check_outputs(ListRecord& record, const CommandList& list, ui
     }
     if (save) {
       write(bytes.size(),
-            [output, copy = std::string(bytes), id = record.id, index](CaptureFile& file) {
+            [output, copy = std::string(bytes), id = record.id, index,
+             from = origin_of(output.buffer, output.begin, output.end)](CaptureFile& file) {
               file.contents(Moment::after, id, index, static_cast<int64_t>(output.buffer),
-                            output.begin, copy);
+                            output.begin, copy, from);
             });
     }
   }

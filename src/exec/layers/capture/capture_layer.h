@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -67,6 +68,8 @@ class CaptureLayer final : public Layer {
                         ByteWriter& out);
   void save_contents(ListRecord& record, const CommandList& list, uint32_t command);
   void check_outputs(ListRecord& record, const CommandList& list, uint32_t command);
+  // Where the bytes of a buffer may be found again, if the options want that.
+  std::optional<FileRange> origin_of(uint64_t buffer, int64_t begin, int64_t end) const;
   void note_pipeline(const Pipeline& pipeline);
   void note_buffer(const Buffer& buffer, uint64_t identity);
   void add_event(uint8_t kind, const Buffer& buffer, uint64_t identity);
