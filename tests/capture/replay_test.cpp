@@ -1,4 +1,4 @@
-// Replays: residency as in production, parts of a capture, other instruction sets.
+// Replays: parts of a capture, other instruction sets, under validation.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,7 +10,6 @@
 #include "capture/file.h"
 #include "devices/cpu/jit/dispatch.h"
 #include "exec/kernel_library.h"
-#include "exec/residency.h"
 #include "kernels/cpu/instruction_set.h"
 #include "support/test_ops.h"
 
@@ -29,75 +28,6 @@ array network(const array& x, Stream s) {
 }
 
 }  // namespace
-
-// Limit and size of a set; the sizes of what is held do not fit, fit in one set, need many sets.
-TEST_CASE("residency while capturing and while replaying") {
-  struct Scenario {
-    const char* name;
-    size_t limit, bytes_per_set;
-  };
-  constexpr size_t KiB = 1024;
-  const size_t usual = exec::Residency::default_bytes_per_set;
-  const Scenario scenarios[] = {{"nothing is wired", 0, usual},
-                                {"never above the limit", 256 * KiB, usual},
-                                {"in one set", 4096 * KiB, usual},
-                                {"spread over capped sets", 4096 * KiB, 256 * KiB},
-                                {"saturating at 32 sets", 4096 * KiB, 16 * KiB}};
-  auto& sets = metal::residency_sets();
-  for (const Scenario& scenario : scenarios) {
-    CAPTURE(scenario.name);
-    clear_cache();
-    size_t before_wired = sets.wired_size(), before_sets = sets.num_sets();
-    File file("residency");
-    size_t most_sets = 0, most_wired = 0;
-    {
-      memory::Scope limits({.memory = {}, .cache = {}, .wired = scenario.limit});
-      size_t previous = sets.set_max_bytes_per_set(scenario.bytes_per_set);
-      record(file, [&] {
-        Stream s = new_stream(Device::cpu);
-        std::vector<array> held;
-        for (int i = 0; i < 40; ++i) {
-          held.push_back(network(full({64, 64}, 0.01f * static_cast<float>(i), s), s));
-          eval(held.back());
-          most_sets = std::max(most_sets, sets.num_sets());
-          most_wired = std::max(most_wired, sets.wired_size());
-        }
-        // Lowering it lets go, raising it wires what waits, while it is recorded.
-        set_wired_limit(0);
-        CHECK(sets.wired_size() == 0);
-        CHECK(sets.num_sets() == 0);
-        set_wired_limit(scenario.limit);
-        CHECK(sets.wired_size() <= scenario.limit);
-      });
-      CHECK(most_wired <= scenario.limit);
-      CHECK(most_sets <= exec::Residency::max_sets);
-      if (scenario.limit == 0) CHECK(most_sets == 0);
-      sets.set_max_bytes_per_set(previous);
-    }
-    clear_cache();
-    CHECK(sets.wired_size() == before_wired);
-    CHECK(sets.num_sets() == before_sets);
-
-    Capture read(file.path);
-    CHECK(read.number("wired limit") == scenario.limit);
-    capture::ReplayOptions options;
-    options.passes = 20;
-    capture::ReplayResult result = capture::replay(read, options);
-    CHECK(result.differences.empty());
-    CHECK(result.checked >= 20 * 40);
-    CHECK(result.most_wired <= scenario.limit);
-    // A replay holds the results of an op once more while it puts them in their place.
-    CHECK(result.most_sets <= most_sets + 1);
-    // What was held then is held now: as much is wired, and spread as far.
-    CHECK(result.most_wired >= most_wired / 2);
-    CHECK(result.most_sets >= most_sets / 2);
-    if (scenario.limit == 0) CHECK(result.most_sets == 0);
-    clear_cache();
-    CHECK(sets.wired_size() == before_wired);
-    CHECK(sets.num_sets() == before_sets);
-    CHECK(sets.max_bytes_per_set() == usual);
-  }
-}
 
 TEST_CASE("replay: only some commands are checked, and nothing behind them runs") {
   File file("only");
