@@ -105,6 +105,26 @@ PyObject* make_convolve(Arguments& a) {
 std::vector<array> operands_behind(Arguments& a) { return a.rest_arrays(); }
 
 #define STREAM "*, stream=None)"
+// A gathered product by the global scale of each matrix that was chosen. As dequantize has them,
+// they are in units of the format's largest value.
+array scale_gathered(const array& product, Shape matrices, const array& global_scale,
+                     const std::string& mode, const std::optional<array>& indices,
+                     StreamOrDevice s) {
+  matrices.pop_back();
+  matrices.pop_back();
+  if (mode != "nvfp4" || global_scale.shape() != matrices) {
+    raise(PyExc_ValueError,
+          "[gather_qmm] expected a global scale in mode nvfp4 only, one for each matrix of w (" +
+              std::to_string(matrices.size()) + " axes), got mode " + mode + " and " +
+              std::to_string(global_scale.size()) + " elements");
+  }
+  constexpr float range = 448.0f * 6.0f;
+  array factors = divide(astype(global_scale, float32, s), array(range), s);
+  if (indices) factors = take(flatten(factors, s), *indices, s);
+  factors = expand_dims(factors, {-2, -1}, s);
+  return astype(multiply(astype(product, float32, s), factors, s), product.dtype(), s);
+}
+
 constexpr Row rows[] = {
     {"matmul", "(a, b, /, " STREAM, "The matrix product over the last two axes.",
      "mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))\nmx.matmul(mx.ones((2, 3)), mx.ones(3))",
@@ -260,13 +280,13 @@ constexpr Row rows[] = {
      "mx.gather_qmm(mx.ones((1, 1, 64)), *mx.quantize(mx.ones((3, 2, 64))), "
      "rhs_indices=mx.array([2]))",
      [](Arguments& a) {
-       if (!a.is_none(10)) {
-         raise(PyExc_ValueError, "[gather_qmm] a global scale is not supported");
-       }
-       return give(gather_qmm(a.array_at(0), a.array_at(1), a.array_at(2), a.optional_array(3),
-                              a.optional_array(4), a.optional_array(5), a.truth(6),
-                              a.optional_integer(7), a.optional_integer(8), a.text(9), a.truth(11),
-                              a.stream(12)));
+       array product =
+           gather_qmm(a.array_at(0), a.array_at(1), a.array_at(2), a.optional_array(3),
+                      a.optional_array(4), a.optional_array(5), a.truth(6), a.optional_integer(7),
+                      a.optional_integer(8), a.text(9), a.truth(11), a.stream(12));
+       if (a.is_none(10)) return give(std::move(product));
+       return give(scale_gathered(product, a.array_at(1).shape(), a.array_at(10), a.text(9),
+                                  a.optional_array(5), a.stream(12)));
      }},
     {"qqmm",
      "(x, w, scales=None, group_size=None, bits=None, mode='nvfp4', global_scale_x=None, "
