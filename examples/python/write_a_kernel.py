@@ -1,4 +1,4 @@
-"""Writing a Metal kernel on Linux: run it, break it, let the validator explain, time it, look at it.
+"""Writing a Metal kernel on Linux: run it, break it, let the validator explain, fix it, time it, look at the capture.
 
     python3 examples/python/write_a_kernel.py
 """
@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import holdfast.core as mx
+from holdfast import validation
 
 N = 1 << 16
 
@@ -32,17 +33,6 @@ def attempt(title, kernel, x, **options):
         return None
 
 
-def broken():
-    """Clips in place, by a cast that takes `const` away."""
-    kernel = mx.fast.metal_kernel("clip", ["x"], ["y"], """
-        uint i = thread_position_in_grid.x;
-        device float* scratch = (device float*)x;
-        scratch[i] = metal::max(x[i], 0.0f);
-        y[i] = scratch[i] * 2;
-    """)
-    mx.eval(launch(kernel, mx.ones(256)))
-
-
 def main():
     x = mx.random.normal((N,), key=mx.random.key(0))
 
@@ -60,15 +50,33 @@ def main():
     typo = mx.fast.metal_kernel("typo", ["x"], ["y"], "uint i = thread_position_in_grid.x;\ny[i] = gelv(x[i]);")
     assert attempt("it does not compile", typo, x) is None
 
-    # 3. A kernel that compiles, and is wrong: it changes its input, so that whoever reads it later gets another value.
-    #    The validator says so in the first run; here in a process of its own, since it is on from the start.
-    print("--- it changes its input: HOLDFAST_VALIDATE=1 explains")
-    validated = subprocess.run([sys.executable, __file__, "--broken"], capture_output=True, text=True,
-                               env={**os.environ, "HOLDFAST_VALIDATE": "1"})
-    print(validated.stderr.strip())
-    assert "bindings.input-written" in validated.stderr
+    # 3. A kernel that compiles, and is wrong: it changes its input, so that whoever reads it later gets another value, and reads
+    #    one element too far. The validator says so in the first run (HOLDFAST_VALIDATE=1 does it for a whole program).
+    broken = mx.fast.metal_kernel("smooth", ["x"], ["y"], """
+        uint i = thread_position_in_grid.x;
+        device float* scratch = (device float*)x;
+        scratch[i] = metal::max(x[i], 0.0f);
+        y[i] = (scratch[i] + x[i + 1]) / 2;
+    """)
+    print("--- the validator explains")
+    with validation.Scope() as scope:
+        mx.eval(launch(broken, mx.ones(256)))
+        mx.synchronize()
+    for report in scope.reports:
+        print(report)
+    found = {report.id for report in scope.reports}
+    assert "bindings.input-written" in found and "kernels.out-of-bounds" in found, found
 
-    # 4. How fast is it? The first call compiles; from then on it is found by its content.
+    # 4. Fixed, it finds nothing.
+    fixed = mx.fast.metal_kernel("smooth", ["x"], ["y"], """
+        uint i = thread_position_in_grid.x;
+        uint next = metal::min(i + 1, threads_per_grid.x - 1);
+        y[i] = (metal::max(x[i], 0.0f) + metal::max(x[next], 0.0f)) / 2;
+    """)
+    with validation.Scope(mode="throw"):
+        attempt("it is fixed", fixed, x)
+
+    # 5. How fast is it? The first call compiles; from then on it is found by its content.
     for title, call in (("kernel", lambda: launch(gelu, x)), ("ops", lambda: 0.5 * x * (1 + mx.tanh(
             0.7978845608 * (x + 0.044715 * x * x * x))))):
         mx.eval(call())
@@ -77,16 +85,16 @@ def main():
             mx.eval(call())
         print(f"{title}: {(time.perf_counter() - started) / 20 * 1e6:.0f} µs for {N} elements")
 
-    # 5. A look at what was submitted, where this build has the capture layer.
-    path = os.path.join(tempfile.mkdtemp(), "gelu.capture")
-    try:
+    # 6. A look at what was submitted: a capture, which can be listed, replayed, and made a page of.
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "gelu.hfcap")
         mx.metal.start_capture(path)
         mx.eval(launch(gelu, x))
         mx.metal.stop_capture()
-        print("captured:", os.path.getsize(path), "bytes; `holdfast trace` shows them")
-    except RuntimeError as error:
-        print("no capture:", error)
+        print("--- python3 -m holdfast trace …")
+        for words in (["list", path], ["replay", path, "--passes", "3"], ["report", path, "-o", os.path.join(folder, "gelu.html")]):
+            subprocess.run([sys.executable, "-m", "holdfast", "trace", *words], check=True)
 
 
 if __name__ == "__main__":
-    broken() if "--broken" in sys.argv else main()
+    main()

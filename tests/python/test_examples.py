@@ -17,13 +17,16 @@ needs_kernels = pytest.mark.skipif(not mx.metal.is_available(), reason="built wi
 
 
 @needs_kernels
-@pytest.mark.parametrize("name, shown", [("write_a_kernel", "undeclared identifier 'gelv'"),
-                                         ("fused_softmax", "compiled: the same")])
+@pytest.mark.parametrize("name, shown", [("write_a_kernel", ["undeclared identifier 'gelv'", "bindings.input-written", "bit for bit the same"]),
+                                         ("fused_softmax", ["compiled: the same"])])
 def test_program(name, shown):
+    if name == "write_a_kernel" and not os.path.exists(os.path.join(os.path.dirname(holdfast.__file__), "bin", "holdfast")):
+        pytest.skip("the command is not built")
     result = subprocess.run([sys.executable, os.path.join(EXAMPLES, name + ".py")], env=ENVIRONMENT,
                             capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert shown in result.stdout
+    for text in shown:
+        assert text in result.stdout
 
 
 def test_transformer_learns():

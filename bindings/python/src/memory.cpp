@@ -76,9 +76,17 @@ constexpr Row rows[] = {
        set_printoptions({a.integer(0)});
        return give_none();
      }},
-    {"_start_capture", "(path)", "For the package itself.", "",
+    {"_start_capture", "(path, contents, digests, reference_files)", "For the package itself.", "",
      [](Arguments& a) {
-       metal::start_capture(a.text(0));
+       metal::CaptureOptions options;
+       options.contents = a.truth(1);
+       options.digests = a.truth(2);
+       options.reference_files = a.truth(3);
+       std::string path = a.text(0);
+       {
+         WithoutGil released;
+         metal::start_capture(path, options);
+       }
        return give_none();
      }},
     {"_stop_capture", "()", "For the package itself.", "", act<&metal::stop_capture>},

@@ -46,6 +46,7 @@ PyMODINIT_FUNC PyInit__native() {
     add_linalg(add_module(native.get(), "linalg").get());
     add_fft(add_module(native.get(), "fft").get());
     add_fast(add_module(native.get(), "fast").get());
+    add_validation(add_module(native.get(), "validation").get());
     return native.release();
   });
 }

@@ -18,5 +18,6 @@ void add_memory(PyObject* module);
 void add_files(PyObject* module);
 void add_transforms(PyObject* module);
 void add_export(PyObject* module);
+void add_validation(PyObject* module);
 
 }  // namespace holdfast::python

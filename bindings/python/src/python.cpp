@@ -56,7 +56,11 @@ void raise_current_exception() noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    try {
+      if (!raise_if_validation_error(error)) PyErr_SetString(PyExc_RuntimeError, error.what());
+    } catch (PythonError& other) {
+      other.restore();
+    }
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "an error without a description");
   }

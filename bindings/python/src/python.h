@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -54,6 +55,10 @@ class PythonError {
 
 // Throws a Python exception of the given type.
 [[noreturn]] void raise(PyObject* type, const std::string& message);
+
+// Raises what the validator found as holdfast.validation.ValidationError, with its report; false:
+// it is another error. Throws PythonError.
+bool raise_if_validation_error(const std::exception& error);
 
 // In a catch block: raises the current C++ exception in Python. std::invalid_argument is
 // ValueError, std::out_of_range IndexError, std::overflow_error OverflowError, std::bad_alloc

@@ -47,14 +47,17 @@ def _module(name, doc, **members):
     return module
 
 
-def _start_capture(path):
-    """Records what runs into a file.
+def _start_capture(path, *, contents=True, digests=True, reference_files=False):
+    """Records what runs into a file, for ``python -m holdfast trace``.
+
+    Without ``contents`` it can be looked at, and not replayed; without ``digests`` a replay is not checked. With
+    ``reference_files``, what was loaded from files is named instead of copied.
 
     Example:
 
         >>> mx.metal.stop_capture()
     """
-    _core._start_capture(str(path))
+    _core._start_capture(str(path), contents, digests, reference_files)
 
 
 def _stop_capture():
