@@ -366,3 +366,16 @@ def test_index_out_of_range_in_an_array_is_an_error_of_the_result():
 def test_errors(expression, error):
     with pytest.raises(error):
         eval(expression, {"mx": mx})
+
+
+def test_a_gigabyte_from_numpy_and_back_is_not_copied():
+    def resident():
+        with open("/proc/self/statm") as source:
+            return int(source.read().split()[1]) * 4096
+
+    source = np.zeros(1 << 28, np.float32)  # no page of it is there before it is written
+    before = resident()
+    shared = mx.asarray(source)
+    back = np.asarray(shared)
+    assert back.ctypes.data == source.ctypes.data and back.nbytes == 1 << 30 and shared.size == 1 << 28
+    assert resident() - before < 1 << 24
