@@ -27,7 +27,7 @@ struct Weights {
 
   explicit Weights(bool is_npy = false) {
     std::filesystem::create_directories(folder);
-    array w = random::normal({64, 64}, float32, 0.0f, 1.0f, random::key(1));
+    array w = random::normal({256, 256}, float32, 0.0f, 1.0f, random::key(1));
     if (is_npy) {
       path = (folder / "weights.npy").string();
       save(path, w);
@@ -57,7 +57,7 @@ uint64_t referenced_bytes(const Capture& capture) {
 }  // namespace
 
 TEST_CASE("capture: what was loaded from a file is copied, or named by file, range and digest") {
-  constexpr uint64_t bytes = 64 * 64 * 4;
+  constexpr uint64_t bytes = 256 * 256 * 4;
   for (bool is_npy : {false, true}) {
     CAPTURE(is_npy);
     Weights weights(is_npy);
@@ -91,11 +91,11 @@ TEST_CASE("capture: a view of a loaded array is the range that it reads") {
   File file("view");
   array w = weights.w();
   eval(w);
-  array lower = slice(w, {32, 0}, {64, 64});
+  array lower = slice(w, {128, 0}, {256, 256});
   eval(lower);
   record(file, [&] { eval(sum(lower * lower)); }, referring);
   Capture read(file.path);
-  CHECK(referenced_bytes(read) == 32 * 64 * 4);
+  CHECK(referenced_bytes(read) == 128 * 256 * 4);
   CHECK(capture::replay(read).differences.empty());
   CHECK(file.error() == "");
 }
@@ -117,7 +117,7 @@ TEST_CASE("capture: what has changed since it was loaded is copied") {
     File file("replaced");
     array w = weights.w();
     eval(w);
-    save_safetensors(weights.path, {{"w", ones({64, 64})}, {"b", ones({64})}});
+    save_safetensors(weights.path, {{"w", ones({256, 256})}, {"b", ones({64})}});
     record(file, [&] { eval(sum(w)); }, referring);
     CHECK(Capture(file.path).files.empty());
     CHECK(file.error() == "");
@@ -160,7 +160,7 @@ TEST_CASE("capture: a replay names the file that is missing or has changed") {
 TEST_CASE("what is known of the files of buffers goes with the buffers") {
   Weights weights;
   exec::FileOrigins& origins = exec::FileOrigins::get();
-  for (int i = 0; i < 2000; ++i) eval(weights.w());
+  for (int i = 0; i < 1000; ++i) eval(weights.w());
   CHECK(origins.size() <= 300);
 }
 
