@@ -59,13 +59,13 @@ struct Job {
       : run(function),
         parameters(argument),
         tasks(task_count),
-        grain(std::max<int64_t>(1, task_count / ((helpers + 1) * 8))),
+        shares(8 * (helpers + 1)),
         wanted(helpers) {}
 
   void (*const run)(void*, int64_t, int64_t);
   void* const parameters;
   const int64_t tasks;
-  const int64_t grain;  // tasks taken at a time
+  const int64_t shares;  // a thread takes one of so many parts of what is left, or a single task
   sync::Atomic<int64_t> next_task{0};
   sync::Atomic<int> active{0};  // helpers inside; changed with the device's mutex held
   int wanted;                   // helpers that may still join; guarded by the mutex
@@ -73,11 +73,15 @@ struct Job {
   sync::CondVar left;
   Job* next = nullptr;
 
+  // Less and less at a time: long ranges cost their threads less, and short ones at the end let all
+  // of them finish together.
   void drain() {
-    while (true) {
-      int64_t begin = next_task.fetch_add(grain, std::memory_order_relaxed);
-      if (begin >= tasks) return;
-      run(parameters, begin, std::min(tasks, begin + grain));
+    int64_t begin = next_task.load(std::memory_order_relaxed);
+    while (begin < tasks) {
+      int64_t end = begin + std::max<int64_t>(1, (tasks - begin) / shares);
+      if (!next_task.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      run(parameters, begin, end);
+      begin = next_task.load(std::memory_order_relaxed);
     }
   }
 };
