@@ -1,4 +1,6 @@
 // Matrix products.
+#include <optional>
+
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
@@ -53,22 +55,30 @@ void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
   Strides batch_a = batch_strides(a), batch_b = batch_strides(b);
   cpu::MatmulPlan plan(out.dtype(), span_of(batch), m, n, k,
                        {span_of(batch_a), a.strides(-2), a.strides(-1)},
-                       {span_of(batch_b), b.strides(-2), b.strides(-1)});
+                       {span_of(batch_b), b.strides(-2), b.strides(-1)}, true);
+  std::optional<array> parts;
+  if (size_t bytes = plan.part_bytes()) parts = make_temporary(encoder, bytes);
   encoder.input(a);
   encoder.input(b);
-  encoder.output(out);
+  encoder.output(parts ? *parts : out);
   const void* left = a.data<char>();
   const void* right = b.data<char>();
-  void* target = out.data<char>();
+  void* target = parts ? parts->data<char>() : out.data<char>();
   int64_t tasks = plan.tasks();
   // A multiplication weighs about as much as an eighth of a byte moved.
   int64_t work = static_cast<int64_t>(out.size()) * k / 8 + static_cast<int64_t>(out.nbytes());
-  encoder.native(name(), tasks, work, [=, plan = std::move(plan)](int64_t begin, int64_t end) {
+  encoder.native(name(), tasks, work, [=](int64_t begin, int64_t end) {
     cpu::TaskScratch scratch(plan.task_scratch_bytes());
     for (int64_t task = begin; task < end; ++task) {
       plan.run(task, left, right, target, scratch.get());
     }
   });
+  if (!parts) return;
+  encoder.input(*parts);
+  encoder.output(out);
+  void* to = out.data<char>();
+  encoder.native(name(), plan.products(), static_cast<int64_t>(plan.part_bytes()) / 4,
+                 [=](int64_t begin, int64_t end) { plan.add_parts(begin, end, target, to); });
 }
 
 std::vector<array> Matmul::vjp(const std::vector<array>& primals,

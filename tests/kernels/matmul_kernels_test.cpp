@@ -96,6 +96,46 @@ void check_dtypes(Random& random, const std::vector<int32_t>& batch, int32_t m, 
   check<bfloat16_t>(random, Dtype::Val::bfloat16, batch, m, n, k);
 }
 
+// A row times dense matrices [k, n], or [n, k]^T times a column: outputs are contiguous, and the
+// depth is cut.
+template <typename T>
+void check_parts(Random& random, Dtype::Val dtype, int64_t outputs, int64_t k, bool by_row) {
+  constexpr int64_t count = 2;
+  const int32_t batch[] = {count};
+  const int64_t matrix_batch[] = {k * outputs}, vector_batch[] = {k};
+  MatrixStack matrix{matrix_batch, by_row ? 1 : outputs, by_row ? outputs : 1};
+  MatrixStack vector{vector_batch, by_row ? 1 : k, by_row ? k : 1};
+  Aligned<T> matrices(count * k * outputs), vectors(count * k);
+  for (int64_t i = 0; i < count * k * outputs; ++i) matrices[i] = random_element<T>(random);
+  for (int64_t i = 0; i < count * k; ++i) vectors[i] = random_element<T>(random);
+  MatmulPlan plan(dtype, batch, by_row ? outputs : 1, by_row ? 1 : outputs, k,
+                  by_row ? matrix : vector, by_row ? vector : matrix, true);
+  REQUIRE(plan.part_bytes() > 0);
+  CHECK(plan.tasks() > 8);
+  Aligned<char> parts(static_cast<int64_t>(plan.part_bytes()));
+  Aligned<T> c(count * outputs);
+  run_tasks(plan.tasks(), Order::shuffled, [&](int64_t task) {
+    const T* a = by_row ? matrices.get() : vectors.get();
+    const T* b = by_row ? vectors.get() : matrices.get();
+    plan.run(task, a, b, parts.get(), nullptr);
+  });
+  run_tasks(plan.products(), Order::shuffled,
+            [&](int64_t product) { plan.add_parts(product, product + 1, parts.get(), c.get()); });
+  bool equal = true;
+  for (int64_t p = 0; p < count; ++p) {
+    for (int64_t i = 0; i < outputs; ++i) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        sum += static_cast<double>(matrices[(p * k + l) * outputs + i]) *
+               static_cast<double>(vectors[p * k + l]);
+      }
+      equal &= c[p * outputs + i] == static_cast<T>(sum);
+    }
+  }
+  CAPTURE(by_row);
+  CHECK(equal);
+}
+
 // C of a square product of random floats.
 std::vector<float> product(int64_t m, int64_t n, int64_t k, const std::vector<float>& a,
                            const std::vector<float>& b) {
@@ -136,6 +176,19 @@ TEST_CASE("edges of every size, long depth, matrix times vector") {
     check_dtypes(random, {}, 700, 1, 1300);
     check_dtypes(random, {3}, 1, 1, 2500);
     check_dtypes(random, {}, 300, 280, 40);
+  });
+}
+
+TEST_CASE("few outputs of a long depth are added up from parts") {
+  on_each_instruction_set([](const char* name) {
+    CAPTURE(name);
+    Random random(44);
+    for (bool by_row : {false, true}) {
+      check_parts<float>(random, Dtype::Val::float32, 2100, 1003, by_row);
+      check_parts<double>(random, Dtype::Val::float64, 37, 100001, by_row);
+      check_parts<float16_t>(random, Dtype::Val::float16, 300, 9001, by_row);
+      check_parts<bfloat16_t>(random, Dtype::Val::bfloat16, 333, 9001, by_row);
+    }
   });
 }
 

@@ -45,12 +45,20 @@ struct MatrixVector {
   const void* vector;
   int64_t vector_stride;
   void* c;
+  // Outputs that are contiguous, a part of the depth: in place of `c`, which is null, sums in the
+  // type that is computed in, float or double.
+  void* sums = nullptr;
 };
+// The most outputs that are summed side by side: so long a stretch of a row is read at a time.
+inline constexpr int64_t vector_outputs = 2048;
 
 struct MatmulKernels {
   void (*tile)(Dtype::Val dtype, const MatmulTile& tile);
   size_t (*scratch_bytes)(Dtype::Val dtype, int64_t rows, int64_t columns, int64_t depth);
   void (*matrix_vector)(Dtype::Val dtype, const MatrixVector& product);  // not complex64
+  // c[i] = the sum over p < count of the sums parts[p * stride + i], in order.
+  void (*add_parts)(Dtype::Val dtype, const void* parts, int64_t count, int64_t stride,
+                    int64_t outputs, void* c);
 };
 
 // Of the instruction set in use.

@@ -42,7 +42,6 @@ inline constexpr int unit_lanes = vector_bytes / static_cast<int>(sizeof(U));
 template <typename U>
 inline constexpr int kernel_columns = 2 * unit_lanes<U>;
 
-inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // `rows` in as many panels as needed, of nearly equal height.
@@ -75,9 +74,7 @@ inline typename UnitVector<U>::type load_units(const T* from) {
   if constexpr (is_same<U, float> && is_same<T, BFloat16>) {
     return load_half_words(from) << 16;
   } else if constexpr (is_same<U, float> && is_same<T, Float16>) {
-    float lanes[unit_lanes<U>];
-    widen(from, unit_lanes<U>, lanes);
-    return load_vector<V>(lanes);
+    return (V)load_lanes<float>(from);
   } else {
     return load_vector<V>(from);
   }

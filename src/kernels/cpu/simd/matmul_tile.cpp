@@ -197,7 +197,7 @@ void matrix_vector(Dtype::Val dtype, const simd::MatrixVector& product) {
     case Dtype::Val::float16:
       return multiply_vector<Float16, float>(product);
     case Dtype::Val::bfloat16:
-      return multiply_vector<BFloat16, float>(product);
+      return multiply_vector<BFloat16, float>(product, has_bfloat16_dot());
     case Dtype::Val::float64:
       return multiply_vector<double, double>(product);
     default:
@@ -205,9 +205,23 @@ void matrix_vector(Dtype::Val dtype, const simd::MatrixVector& product) {
   }
 }
 
+void add_parts_of(Dtype::Val dtype, const void* parts, int64_t count, int64_t stride,
+                  int64_t outputs, void* c) {
+  switch (dtype) {
+    case Dtype::Val::float16:
+      return add_parts<Float16, float>(parts, count, stride, outputs, c);
+    case Dtype::Val::bfloat16:
+      return add_parts<BFloat16, float>(parts, count, stride, outputs, c);
+    case Dtype::Val::float64:
+      return add_parts<double, double>(parts, count, stride, outputs, c);
+    default:
+      return add_parts<float, float>(parts, count, stride, outputs, c);
+  }
+}
+
 }  // namespace
 
 extern const simd::MatmulKernels matmul_kernels;
-const simd::MatmulKernels matmul_kernels{tile_product, scratch_bytes, matrix_vector};
+const simd::MatmulKernels matmul_kernels{tile_product, scratch_bytes, matrix_vector, add_parts_of};
 
 }  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET

@@ -34,8 +34,10 @@ inline NativeVector<double>::type fused_multiply_add(NativeVector<double>::type 
 #endif
 }
 
-inline constexpr int64_t vector_piece = 4096;   // steps of the depth whose vector part is at hand
-inline constexpr int64_t vector_outputs = 512;  // outputs summed side by side
+inline constexpr int64_t vector_piece = 4096;  // steps of the depth whose vector part is at hand
+inline constexpr int64_t vector_outputs = simd::vector_outputs;  // summed side by side
+
+inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <typename T, typename F>
 inline F widen_one(T value) {
@@ -87,40 +89,53 @@ inline F dot_piece(const F* x, const F* y, int64_t count) {
   return result;
 }
 
-// sums[r] += the products of rows r of the matrix with x, for `rows` rows at once. x is in the
-// order of load_pair.
-template <typename T, typename F, int rows>
-inline void dot_rows(const T* matrix, int64_t stride, const F* x, int64_t count, F* sums) {
+// The product of a row of the matrix with x, which is in the order of load_pair. One row after the
+// other: neighbouring rows are read as one stretch of memory, which the processor foresees.
+template <typename T, typename F>
+inline F dot_row(const T* row, const F* x, int64_t count) {
   constexpr int width = lane_count<F>;
-  Lanes<F> sum[rows][2];
-#pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = Lanes<F>{};
+  Lanes<F> sum[4] = {};
   int64_t k = 0;
-  for (; k + 2 * width <= count; k += 2 * width) {
-    Lanes<F> first = load_lanes<F>(x + k), second = load_lanes<F>(x + k + width);
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) {
-      const T* from = matrix + r * stride + k;
-      for (size_t line = 0; line < 2 * width * sizeof(T); line += 64) {
-        __builtin_prefetch(reinterpret_cast<const char*>(from) + 2048 + line, 0, 2);
-      }
-      LanePair<F> part = load_pair<F>(from);
-      sum[r][0] = fused_multiply_add(part.first, first, sum[r][0]);
-      sum[r][1] = fused_multiply_add(part.second, second, sum[r][1]);
-    }
+  auto add_pair = [&](int v) {
+    LanePair<F> part = load_pair<F>(row + k);
+    sum[v] = fused_multiply_add(part.first, load_lanes<F>(x + k), sum[v]);
+    sum[v + 1] = fused_multiply_add(part.second, load_lanes<F>(x + k + width), sum[v + 1]);
+    k += 2 * width;
+  };
+  while (k + 4 * width <= count) {
+    add_pair(0);
+    add_pair(2);
   }
+  if (k + 2 * width <= count) add_pair(0);
   for (; k < count; k += width) {
     int64_t rest = count - k < width ? count - k : width;
-    Lanes<F> part = load_some_lanes<F>(x + k, rest);
+    sum[0] = fused_multiply_add(load_some_lanes<F>(row + k, rest), load_some_lanes<F>(x + k, rest),
+                                sum[0]);
+  }
+  return add_lanes<F>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+#if defined(__AVX512F__)
+// The same of bfloat16 as the processor multiplies it (multiply_pair_panels); x is as it is.
+__attribute__((target("avx512bf16"))) inline float dot_pair_row(const BFloat16* row,
+                                                                const BFloat16* x, int64_t count) {
+  __m512 sum[4] = {};
+  int64_t k = 0;
+  for (; k + 128 <= count; k += 128) {
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) {
-      sum[r][0] =
-          fused_multiply_add(load_some_lanes<F>(matrix + r * stride + k, rest), part, sum[r][0]);
+    for (int v = 0; v < 4; ++v) {
+      sum[v] = _mm512_dpbf16_ps(sum[v], (__m512bh)_mm512_loadu_si512(row + k + 32 * v),
+                                (__m512bh)_mm512_loadu_si512(x + k + 32 * v));
     }
   }
-#pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) sums[r] += add_lanes<F>(sum[r][0] + sum[r][1]);
+  for (; k < count; k += 32) {
+    auto some = count - k < 32 ? (__mmask32{1} << (count - k)) - 1 : ~__mmask32{0};
+    sum[0] = _mm512_dpbf16_ps(sum[0], (__m512bh)_mm512_maskz_loadu_epi16(some, row + k),
+                              (__m512bh)_mm512_maskz_loadu_epi16(some, x + k));
+  }
+  return add_lanes<float>((Lanes<float>)((sum[0] + sum[1]) + (sum[2] + sum[3])));
 }
+#endif
 
 // sums[i] += the sum over k < rows of x[k] * matrix[k, i], for outputs that are contiguous. The
 // same part of the rows after these is fetched meanwhile: rows lie too far apart to be foreseen.
@@ -179,41 +194,97 @@ inline void add_rows(const T* matrix, int64_t stride, const F* x, int64_t count,
   }
 }
 
+// Outputs whose elements of depth are contiguous.
 template <typename T, typename F>
-void multiply_vector(const simd::MatrixVector& product) {
+void multiply_rows(const simd::MatrixVector& product, bool pairs) {
   const T* matrix = static_cast<const T*>(product.matrix);
   const T* vector = static_cast<const T*>(product.vector);
   T* c = static_cast<T*>(product.c);
   F sums[vector_outputs];
-  F piece[vector_piece];
+  F x[vector_piece];
   for (int64_t first = 0; first < product.outputs; first += vector_outputs) {
-    int64_t outputs =
-        product.outputs - first < vector_outputs ? product.outputs - first : vector_outputs;
+    int64_t outputs = smaller_of(product.outputs - first, vector_outputs);
     for (int64_t i = 0; i < outputs; ++i) sums[i] = 0;
     for (int64_t k = 0; k < product.depth; k += vector_piece) {
-      int64_t depth = product.depth - k < vector_piece ? product.depth - k : vector_piece;
+      int64_t depth = smaller_of(product.depth - k, vector_piece);
+      const T* rows = matrix + first * product.output_stride + k;
+      auto* halves = reinterpret_cast<T*>(x);
       for (int64_t s = 0; s < depth; ++s) {
-        piece[s] = widen_one<T, F>(vector[(k + s) * product.vector_stride]);
+        T element = vector[(k + s) * product.vector_stride];
+        if (pairs) {
+          halves[s] = element;
+        } else {
+          x[s] = widen_one<T, F>(element);
+        }
       }
-      if (product.depth_stride == 1) {
-        split_lanes<T, F>(piece, depth);
-        const T* rows = matrix + first * product.output_stride + k;
-        int64_t i = 0;
-        for (; i + 4 <= outputs; i += 4) {
-          dot_rows<T, F, 4>(rows + i * product.output_stride, product.output_stride, piece, depth,
-                            sums + i);
+      if (!pairs) split_lanes<T, F>(x, depth);
+      for (int64_t i = 0; i < outputs; ++i, rows += product.output_stride) {
+#if defined(__AVX512F__)
+        if constexpr (is_same<T, BFloat16>) {
+          if (pairs) {
+            sums[i] += dot_pair_row(rows, halves, depth);
+            continue;
+          }
         }
-        for (; i < outputs; ++i) {
-          dot_rows<T, F, 1>(rows + i * product.output_stride, product.output_stride, piece, depth,
-                            sums + i);
-        }
-      } else {
-        add_rows(matrix + k * product.depth_stride + first, product.depth_stride, piece, depth,
-                 outputs, sums);
+#endif
+        sums[i] += dot_row<T, F>(rows, x, depth);
       }
     }
-    if (product.depth_stride != 1) join_lanes<T, F>(sums, outputs);
     for (int64_t i = 0; i < outputs; ++i) store_one(sums[i], c[first + i]);
+  }
+}
+
+// Outputs that are contiguous themselves.
+template <typename T, typename F>
+void multiply_columns(const simd::MatrixVector& product) {
+  const T* matrix = static_cast<const T*>(product.matrix);
+  const T* vector = static_cast<const T*>(product.vector);
+  F sums[vector_outputs];
+  F x[vector_piece];
+  for (int64_t first = 0; first < product.outputs; first += vector_outputs) {
+    int64_t outputs = smaller_of(product.outputs - first, vector_outputs);
+    for (int64_t i = 0; i < outputs; ++i) sums[i] = 0;
+    for (int64_t k = 0; k < product.depth; k += vector_piece) {
+      int64_t depth = smaller_of(product.depth - k, vector_piece);
+      for (int64_t s = 0; s < depth; ++s) {
+        x[s] = widen_one<T, F>(vector[(k + s) * product.vector_stride]);
+      }
+      add_rows(matrix + k * product.depth_stride + first, product.depth_stride, x, depth, outputs,
+               sums);
+    }
+    join_lanes<T, F>(sums, outputs);
+    if (product.c == nullptr) {
+      std::memcpy(static_cast<F*>(product.sums) + first, sums,
+                  static_cast<size_t>(outputs) * sizeof(F));
+    } else {
+      for (int64_t i = 0; i < outputs; ++i)
+        store_one(sums[i], static_cast<T*>(product.c)[first + i]);
+    }
+  }
+}
+
+template <typename T, typename F>
+void multiply_vector(const simd::MatrixVector& product, bool pairs = false) {
+  if (product.depth_stride == 1) {
+    multiply_rows<T, F>(product, pairs);
+  } else {
+    multiply_columns<T, F>(product);
+  }
+}
+
+// c[i] = the sum of parts[p, i].
+template <typename T, typename F>
+void add_parts(const void* parts, int64_t count, int64_t stride, int64_t outputs, void* c) {
+  const F* part = static_cast<const F*>(parts);
+  F sums[vector_outputs];
+  for (int64_t first = 0; first < outputs; first += vector_outputs) {
+    int64_t some = smaller_of(outputs - first, vector_outputs);
+    for (int64_t i = 0; i < some; ++i) sums[i] = part[first + i];
+    for (int64_t p = 1; p < count; ++p) {
+      HOLDFAST_VECTORISE
+      for (int64_t i = 0; i < some; ++i) sums[i] += part[p * stride + first + i];
+    }
+    for (int64_t i = 0; i < some; ++i) store_one(sums[i], static_cast<T*>(c)[first + i]);
   }
 }
 
