@@ -99,9 +99,7 @@ void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                    const uint32_t* lefts = left.empty() ? given_left : left.data();
                    const uint32_t* rights = right.empty() ? given_right : right.data();
                    cpu::TaskScratch scratch(plan.task_scratch_bytes());
-                   for (int64_t task = begin; task < end; ++task) {
-                     plan.run(task, from, matrix, lefts, rights, to, scratch.get());
-                   }
+                   plan.run(begin, end, from, matrix, lefts, rights, to, scratch.get());
                  });
 }
 

@@ -53,14 +53,15 @@ class QuantizedProductPlan {
 
   int64_t tasks() const { return tasks_; }
   size_t task_scratch_bytes() const { return scratch_bytes_; }
-  // `left`, `right`: indices per batch, or null for b modulo the count. Throws std::out_of_range
-  // for one beyond the count.
-  void run(int64_t task, const void* x, const QuantizedMatrix& w, const uint32_t* left,
-           const uint32_t* right, void* out, void* task_scratch) const;
+  // Tasks [begin, end) one after the other. `left`, `right`: indices per batch, or null for b
+  // modulo the count. Throws std::out_of_range for one beyond the count.
+  void run(int64_t begin, int64_t end, const void* x, const QuantizedMatrix& w,
+           const uint32_t* left, const uint32_t* right, void* out, void* task_scratch) const;
 
  private:
-  void run_few(const char* x, const QuantizedMatrix& w, int64_t first, int64_t count, char* out,
-               void* scratch) const;
+  // `prepared`: the task before had the same x, and left in scratch what it made of it.
+  void run_few(const char* x, bool prepared, const QuantizedMatrix& w, int64_t first, int64_t count,
+               char* out, void* scratch) const;
   void run_many(const char* x, const QuantizedMatrix& w, int64_t row, int64_t rows, int64_t first,
                 int64_t count, char* out, void* scratch) const;
 

@@ -17,8 +17,8 @@ bool simd::has_quantized_pairs() { return has_bfloat16_dot(); }
 namespace {
 
 constexpr int64_t few_rows = 6;  // up to here each weight is made once and used at once
-constexpr int64_t fewest_columns = 64, most_columns = 128;  // of a task with few rows
-constexpr int64_t usual_tasks = 32;
+constexpr int64_t fewest_columns = 16, most_columns = 64;  // of a task with few rows
+constexpr int64_t usual_tasks = 128;
 constexpr int64_t largest_rows = 256;
 constexpr int64_t largest_columns = 128;  // whole groups when the matrix is not transposed
 constexpr int64_t piece = 512;            // elements made at once; whole groups
@@ -44,7 +44,8 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
   auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
   if (few_) {
     tile_rows_ = m;
-    tile_columns_ = transposed ? std::clamp(n / usual_tasks, fewest_columns, most_columns) : piece;
+    tile_columns_ =
+        transposed ? std::clamp(n / usual_tasks / 4 * 4, fewest_columns, most_columns) : piece;
     // The widened x; then a piece of weights; then sums (or the prepared x for pairs).
     scratch_bytes_ = bytes(divide_up(m * k, 16) * 16 + piece + m * piece) + simd::pair_bytes(k);
   } else {
@@ -61,12 +62,11 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
   tasks_ = batch * row_tiles_ * column_tiles_;
 }
 
-void QuantizedProductPlan::run(int64_t task, const void* x, const QuantizedMatrix& w,
+void QuantizedProductPlan::run(int64_t begin, int64_t end, const void* x, const QuantizedMatrix& w,
                                const uint32_t* left, const uint32_t* right, void* out,
                                void* task_scratch) const {
   int64_t tiles = row_tiles_ * column_tiles_;
-  int64_t batch = task / tiles, tile = task % tiles;
-  auto index_of = [&](const uint32_t* indices, int64_t count, const char* name) {
+  auto index_of = [](const uint32_t* indices, int64_t batch, int64_t count, const char* name) {
     int64_t index = indices != nullptr ? static_cast<int64_t>(indices[batch]) : batch % count;
     if (index >= count) {
       throw std::out_of_range(std::string("[gather_qmm] expected ") + name + " below " +
@@ -74,28 +74,37 @@ void QuantizedProductPlan::run(int64_t task, const void* x, const QuantizedMatri
     }
     return index;
   };
-  int64_t left_index = index_of(left, left_count_, "lhs_indices");
-  int64_t right_index = index_of(right, right_count_, "rhs_indices");
-  int64_t elements = n_ * k_ * right_index;
-  int64_t groups = elements / format_.group_size;
   int64_t scale_item = format_.mode == QuantizationMode::affine ? item_ : 1;
-  QuantizedMatrix matrix{
-      static_cast<const char*>(w.codes) + format_.packed_bytes(elements),
-      static_cast<const char*>(w.scales) + groups * scale_item,
-      w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + groups * scale_item};
-  const char* from = static_cast<const char*>(x) + left_index * m_ * k_ * item_;
-  char* to = static_cast<char*>(out) + batch * m_ * n_ * item_;
-  int64_t row = tile / column_tiles_ * tile_rows_, column = tile % column_tiles_ * tile_columns_;
-  int64_t rows = std::min(tile_rows_, m_ - row), columns = std::min(tile_columns_, n_ - column);
-  if (few_) {
-    run_few(from, matrix, column, columns, to, task_scratch);
-  } else {
-    run_many(from, matrix, row, rows, column, columns, to, task_scratch);
+  const char* prepared = nullptr;
+  int64_t together = 1;
+  for (int64_t task = begin; task < end; task += together) {
+    int64_t batch = task / tiles, tile = task % tiles;
+    // Neighbouring columns are as good as one task, which reads on without a pause.
+    if (few_) together = std::min({end - task, tiles - tile, piece / tile_columns_});
+    int64_t left_index = index_of(left, batch, left_count_, "lhs_indices");
+    int64_t right_index = index_of(right, batch, right_count_, "rhs_indices");
+    int64_t elements = n_ * k_ * right_index;
+    int64_t groups = elements / format_.group_size;
+    QuantizedMatrix matrix{
+        static_cast<const char*>(w.codes) + format_.packed_bytes(elements),
+        static_cast<const char*>(w.scales) + groups * scale_item,
+        w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + groups * scale_item};
+    const char* from = static_cast<const char*>(x) + left_index * m_ * k_ * item_;
+    char* to = static_cast<char*>(out) + batch * m_ * n_ * item_;
+    int64_t row = tile / column_tiles_ * tile_rows_, column = tile % column_tiles_ * tile_columns_;
+    int64_t rows = std::min(tile_rows_, m_ - row);
+    int64_t columns = std::min(together * tile_columns_, n_ - column);
+    if (few_) {
+      run_few(from, from == prepared, matrix, column, columns, to, task_scratch);
+      prepared = from;
+    } else {
+      run_many(from, matrix, row, rows, column, columns, to, task_scratch);
+    }
   }
 }
 
-void QuantizedProductPlan::run_few(const char* x, const QuantizedMatrix& w, int64_t first,
-                                   int64_t count, char* out, void* scratch) const {
+void QuantizedProductPlan::run_few(const char* x, bool prepared, const QuantizedMatrix& w,
+                                   int64_t first, int64_t count, char* out, void* scratch) const {
   const simd::QuantizedKernels& kernels = simd::quantized_kernels();
   auto* wide = static_cast<float*>(scratch);
   float* made = wide + divide_up(m_ * k_, 16) * 16;
@@ -110,13 +119,13 @@ void QuantizedProductPlan::run_few(const char* x, const QuantizedMatrix& w, int6
   };
   if (transposed_ && m_ == 1 && dtype_ == Dtype::Val::bfloat16 && k_ % 128 == 0 &&
       format_ == QuantizedFormat{QuantizationMode::affine, 4, 64} && simd::has_quantized_pairs()) {
-    void* prepared = sums + m_ * piece;
-    kernels.prepare_pairs(x, k_, prepared);
-    kernels.dot_pairs(prepared, k_, row_at(first * k_), count, sums);
+    void* pairs = sums + m_ * piece;
+    if (!prepared) kernels.prepare_pairs(x, k_, pairs);
+    kernels.dot_pairs(pairs, k_, row_at(first * k_), count, sums);
     kernels.narrow(dtype_, sums, count, out + first * item_);
     return;
   }
-  kernels.widen(dtype_, x, m_ * k_, wide);
+  if (!prepared) kernels.widen(dtype_, x, m_ * k_, wide);
   if (transposed_) {
     for (int64_t n = first; n < first + count; ++n) {
       simd::QuantizedRow row = row_at(n * k_);
@@ -165,8 +174,18 @@ void QuantizedProductPlan::run_many(const char* x, const QuantizedMatrix& w, int
             static_cast<const char*>(w.codes) + format.packed_bytes(element),
             static_cast<const char*>(w.scales) + group,
             w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + group};
+        fetch_after(line, start + length, length, row_length);
         simd::quantized_kernels().dequantize(format, plan.dtype_, line, start, length, plan.dtype_,
                                              memory + i * stride * plan.item_);
+      }
+    }
+    // Elements of the row from `start` on, which come next: rows lie too far apart to be foreseen.
+    void fetch_after(const simd::QuantizedRow& row, int64_t start, int64_t length,
+                     int64_t row_length) {
+      length = std::min(length, row_length - start);
+      const char* codes = static_cast<const char*>(row.codes) + plan.format_.packed_bytes(start);
+      for (int64_t i = 0; i < plan.format_.packed_bytes(length); i += 64) {
+        __builtin_prefetch(codes + i, 0, 2);
       }
     }
     static const void* block(void* context, int64_t k, int64_t depth, int64_t column,

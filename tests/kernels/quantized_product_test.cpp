@@ -1,0 +1,64 @@
+// Products with quantised weights by themselves.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "kernels/cpu/quantization.h"
+#include "kernels/strided_test_support.h"
+
+using namespace holdfast;
+using namespace holdfast::cpu;
+using namespace strided_test;
+
+namespace {
+
+// The same bits whether threads take many tasks at a time or one, and whatever x came before.
+template <typename T>
+void check_ranges(Random& random, Dtype::Val dtype, int64_t m, int64_t n, int64_t k,
+                  bool transposed) {
+  constexpr int64_t batch = 4, left_count = 3;
+  QuantizedFormat format{QuantizationMode::affine, 4, 64};
+  Aligned<uint8_t> codes(n * k / 2);
+  Aligned<T> scales(n * k / 64), biases(n * k / 64), x(left_count * m * k);
+  for (int64_t i = 0; i < n * k / 2; ++i) codes[i] = static_cast<uint8_t>(pick(random, 0, 255));
+  auto fill = [&](Aligned<T>& values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = static_cast<T>(static_cast<float>(pick(random, -99, 99)) / 64);
+  };
+  fill(scales, n * k / 64);
+  fill(biases, n * k / 64);
+  fill(x, left_count * m * k);
+  const uint32_t left[batch] = {2, 0, 0, 1}, right[batch] = {0, 0, 0, 0};
+  QuantizedProductPlan plan(dtype, format, transposed, batch, m, n, k, left_count, 1);
+  Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
+  auto run = [&](int64_t length, Aligned<T>& out) {
+    for (int64_t begin = 0; begin < plan.tasks(); begin += length) {
+      plan.run(begin, std::min(plan.tasks(), begin + length), x.get(),
+               {codes.get(), scales.get(), biases.get()}, left, right, out.get(), scratch.get());
+    }
+  };
+  Aligned<T> one(batch * m * n), some(batch * m * n), all(batch * m * n);
+  run(1, one);
+  run(5, some);
+  run(plan.tasks(), all);
+  CAPTURE(m);
+  CHECK(plan.tasks() > 4);
+  CHECK(one.same_bits(some));
+  CHECK(one.same_bits(all));
+}
+
+}  // namespace
+
+TEST_CASE("products with quantised weights do not depend on how tasks are shared") {
+  on_each_instruction_set([](const char* name) {
+    CAPTURE(name);
+    Random random(45);
+    for (int64_t m : {1, 3, 9}) {
+      for (bool transposed : {true, false}) {
+        check_ranges<bfloat16_t>(random, Dtype::Val::bfloat16, m, 704, 256, transposed);
+        check_ranges<float16_t>(random, Dtype::Val::float16, m, 704, 128, transposed);
+        check_ranges<float>(random, Dtype::Val::float32, m, 704, 64, transposed);
+      }
+    }
+  });
+}
