@@ -86,20 +86,25 @@ void SoftmaxPlan::run_rows(int64_t begin, int64_t end, const char* input, char* 
   const simd::SoftmaxKernel& kernel = *kernels.find(dtype_);
   auto item = static_cast<int64_t>(item_size_);
   int64_t length = reduced_.size;
-  Odometer in(kept_.shape, kept_.strides[0], begin);
-  Odometer out(kept_.shape, kept_.strides[1], begin);
-  for (int64_t i = begin; i < end; ++i) {
-    const char* from = input + in.offset() * item;
-    char* to = output + out.offset() * item;
+  // Rows that follow each other at one distance.
+  int64_t inner = kept_.shape.empty() ? 1 : kept_.shape.back();
+  for (int64_t i = begin; i < end;) {
+    int64_t count = std::min(end - i, inner - i % inner);
+    const char* from = input + offset_at(kept_.shape, kept_.strides[0], i) * item;
+    char* to = output + offset_at(kept_.shape, kept_.strides[1], i) * item;
+    i += count;
     if (length <= simd::softmax_row_limit) {
-      kernel.row(from, length, to, stream_);
-    } else {
+      int64_t stride = kept_.shape.empty() ? 0 : kept_.strides[0].back();
+      kernel.rows({from, stride, to, length, length, count, stream_});
+      continue;
+    }
+    for (; count > 0; --count) {
       double maximum = kernel.maximum(from, length, -std::numeric_limits<double>::infinity());
       double sum = kernel.sum(from, length, maximum);
       kernel.write(from, length, maximum, sum, to);
+      if (count > 1) from += kept_.strides[0].back() * item;
+      to += length * item;
     }
-    in.advance(1);
-    out.advance(1);
   }
   if (stream_) kernels.finish();
 }

@@ -8,19 +8,28 @@
 
 namespace holdfast::cpu::simd {
 
-// The longest row that `row` takes.
+// The longest row that `rows` takes.
 inline constexpr int64_t softmax_row_limit = 8192;
 // The most columns that the column functions take.
 inline constexpr int64_t softmax_columns = 64;
 
+// Rows, whose strides count elements.
+struct SoftmaxRows {
+  const void* input;
+  int64_t input_stride;
+  void* output;
+  int64_t output_stride;
+  int64_t length, count;  // at least one row
+  bool stream;            // past the cache; the caller fences with `finish`
+};
+
 // Elements are contiguous. "Maxima", "sums" and "factors" are float, double for float64: arrays of
 // softmax_columns. A NaN need not show in a maximum: it shows in the sum.
 struct SoftmaxKernel {
-  // A whole row in one pass over memory. `stream` writes past the cache; the caller fences with
-  // `finish`.
-  void (*row)(const void* input, int64_t length, void* output, bool stream);
+  // Whole rows in one pass over memory.
+  void (*rows)(const SoftmaxRows& all);
 
-  // The same in pieces: the maximum, then the sum of exp(x - maximum), then exp(x - maximum) *
+  // A row in pieces: the maximum, then the sum of exp(x - maximum), then exp(x - maximum) *
   // factor.
   double (*maximum)(const void* input, int64_t count, double so_far);
   double (*sum)(const void* input, int64_t count, double maximum);

@@ -72,6 +72,31 @@ inline F maximum_of(const F* x, int64_t count, F so_far) {
   return so_far;
 }
 
+// Adds exp(x - shift) of the elements from i on, which fill no step of all sums, and adds up the
+// lanes in a fixed order. The exponentials go to `keep`, unless that is null.
+template <typename F, typename V, size_t vectors>
+inline F finish_sum(V (&sums)[vectors], const F* x, int64_t i, int64_t count, V shift, F* keep) {
+  constexpr int width = register_size / sizeof(F);
+  for (int v = 0; i < count; i += width, ++v) {
+    bool whole = count - i >= width;
+    V value = exponential((whole ? load(x + i) : load_tail(x + i, count - i)) - shift);
+    if (keep != nullptr) {
+      if (whole) {
+        store(keep + i, value);
+      } else {
+        store_tail(keep + i, value, count - i);
+      }
+    }
+    sums[v] += value;
+  }
+  F lanes[width * vectors];
+  for (size_t v = 0; v < vectors; ++v) store(lanes + v * width, sums[v]);
+  for (size_t half = width * vectors / 2; half >= 1; half /= 2) {
+    for (size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
+}
+
 // The sum of exp(x - maximum) in a fixed number of lanes. With `keeps` the exponentials go to
 // `keep`, and the row at `next` is fetched into the cache on the way.
 template <typename F, bool keeps>
@@ -95,24 +120,7 @@ inline F sum_of(const F* x, int64_t count, F maximum, F* keep, [[maybe_unused]] 
       sums[v] += value;
     }
   }
-  for (int v = 0; i < count; i += width, ++v) {
-    bool whole = count - i >= width;
-    V value = exponential((whole ? load(x + i) : load_tail(x + i, count - i)) - shift);
-    if constexpr (keeps) {
-      if (whole) {
-        store(keep + i, value);
-      } else {
-        store_tail(keep + i, value, count - i);
-      }
-    }
-    sums[v] += value;
-  }
-  F lanes[width * vectors];
-  for (int v = 0; v < vectors; ++v) store(lanes + v * width, sums[v]);
-  for (int half = width * vectors / 2; half >= 1; half /= 2) {
-    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-  }
-  return lanes[0];
+  return finish_sum(sums, x, i, count, shift, keeps ? keep : nullptr);
 }
 
 template <typename F>
@@ -126,16 +134,73 @@ inline void write_of(const F* x, int64_t count, F maximum, F factor, F* to) {
     store_tail(to + i, exponential(load_tail(x + i, count - i) - shift) * factor, count - i);
 }
 
-template <typename F>
-inline void scale(const F* from, int64_t count, F factor, F* to, bool stream) {
+// How far ahead of the maximum memory is asked for, in bytes.
+constexpr int64_t fetch_ahead = 16384;
+
+// The larger of both, `best` when one is NaN.
+inline FloatVector larger_of(FloatVector value, FloatVector best) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_maskz_max_ps(0xffff, (__m512)value, (__m512)best);
+#else
+  return value > best ? value : best;
+#endif
+}
+inline DoubleVector larger_of(DoubleVector value, DoubleVector best) {
+  return value > best ? value : best;
+}
+
+// Three rows on their way: writes the exponentials in `kept` times `factor`, puts those of `next`,
+// whose maximum is `best`, in their place, and makes `best` the maximum of `after`. So memory is
+// read and written evenly while there is arithmetic to do. Gives the sum of the exponentials, as
+// sum_of.
+template <bool stream, typename F>
+inline F advance_rows(F* kept, F factor, F* to, const F* next, const F* after, int64_t length,
+                      F& best) {
   using V = typename Registers<F>::V;
   constexpr int width = register_size / sizeof(F);
+  constexpr int vectors = 128 / register_size;
+  V shift = broadcast(best), largest[vectors], sums[vectors];
+  for (int v = 0; v < vectors; ++v) {
+    largest[v] = broadcast(static_cast<F>(-__builtin_inf()));
+    sums[v] = V{};
+  }
   int64_t i = 0;
-  if (stream && reinterpret_cast<uintptr_t>(to) % register_size == 0) {
-    for (; i + width <= count; i += width) {
-      V value = load(from + i) * factor;
-      store_past_cache(to + i, value);
+  for (; i + width * vectors <= length; i += width * vectors) {
+    const char* far = reinterpret_cast<const char*>(after + i) + fetch_ahead;
+    __builtin_prefetch(far, 0, 2);
+    __builtin_prefetch(far + 64, 0, 2);
+    V scaled[vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      F* place = kept + i + v * width;
+      scaled[v] = load(place) * factor;
+      largest[v] = larger_of(load(after + i + v * width), largest[v]);
+      V value = exponential(load(next + i + v * width) - shift);
+      store(place, value);
+      sums[v] += value;
     }
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      if constexpr (stream) {
+        store_past_cache(to + i + v * width, scaled[v]);
+      } else {
+        store(to + i + v * width, scaled[v]);
+      }
+    }
+  }
+  for (int64_t k = i; k < length; ++k) to[k] = kept[k] * factor;
+  best = maximum_of(after + i, length - i, static_cast<F>(-__builtin_inf()));
+  for (int v = 1; v < vectors; ++v) largest[0] = larger_of(largest[v], largest[0]);
+  for (int l = 0; l < width; ++l) best = largest[0][l] > best ? largest[0][l] : best;
+  return finish_sum(sums, next, i, length, shift, kept);
+}
+
+template <bool stream, typename F>
+inline void scale(const F* from, int64_t count, F factor, F* to) {
+  constexpr int width = register_size / sizeof(F);
+  int64_t i = 0;
+  if constexpr (stream) {
+    for (; i + width <= count; i += width) store_past_cache(to + i, load(from + i) * factor);
   }
   for (; i < count; ++i) to[i] = from[i] * factor;
 }
@@ -201,6 +266,7 @@ inline void scale_half_row(const float* from, int64_t length, float factor, T* t
   }
 }
 
+// With `stream`, past the cache: then `to` is aligned to 64 bytes.
 template <typename T>
 void half_row(const T* x, int64_t length, T* to, bool stream) {
   alignas(64) float kept[simd::softmax_row_limit + line_elements];
@@ -226,11 +292,23 @@ void half_row(const T* x, int64_t length, T* to, bool stream) {
     add(last, i);
   }
   float factor = 1 / add_lanes<float>(sums[0] + sums[1]);
-  if (stream && reinterpret_cast<uintptr_t>(to) % 64 == 0) {
+  if (stream) {
     scale_half_row<true>(kept, length, factor, to);
   } else {
     scale_half_row<false>(kept, length, factor, to);
   }
+}
+#else
+template <typename T>
+void half_row(const T* x, int64_t length, T* to, bool) {
+  alignas(64) float buffer[simd::softmax_row_limit];
+  widen(x, length, buffer);
+  float best = maximum_of(buffer, length, -__builtin_inff());
+  float total =
+      sum_of<float, true>(buffer, length, best, buffer, reinterpret_cast<const char*>(x + length));
+  float factor = 1 / total;
+  for (int64_t i = 0; i < length; ++i) buffer[i] *= factor;
+  narrow(buffer, length, to);
 }
 #endif
 
@@ -238,25 +316,36 @@ template <typename T, typename F>
 struct Softmax {
   static constexpr bool converts = !is_same<T, F>;
 
-  static void row(const void* input, int64_t length, void* output, bool stream) {
-#if defined(__AVX512F__)
-    if constexpr (converts)
-      return half_row(static_cast<const T*>(input), length, static_cast<T*>(output), stream);
-#endif
-    alignas(64) F buffer[simd::softmax_row_limit];
-    const auto* x = static_cast<const T*>(input);
-    auto* to = static_cast<T*>(output);
-    const F* values = as_compute(x, length, buffer);
-    F best = maximum_of(values, length, static_cast<F>(-__builtin_inf()));
-    F total =
-        sum_of<F, true>(values, length, best, buffer, reinterpret_cast<const char*>(x + length));
-    F factor = 1 / total;
+  static void rows(const simd::SoftmaxRows& all) {
+    constexpr size_t line = 64;
+    bool aligned = reinterpret_cast<uintptr_t>(all.output) % line == 0 &&
+                   static_cast<size_t>(all.output_stride) * sizeof(T) % line == 0;
+    const auto* x = static_cast<const T*>(all.input);
+    auto* to = static_cast<T*>(all.output);
     if constexpr (converts) {
-      for (int64_t i = 0; i < length; ++i) buffer[i] *= factor;
-      narrow(buffer, length, to);
+      for (int64_t r = 0; r < all.count; ++r, x += all.input_stride, to += all.output_stride) {
+        half_row(x, all.length, to, all.stream && aligned);
+      }
+    } else if (all.stream && aligned) {
+      float_rows<true>(x, all.input_stride, all.length, all.count, to, all.output_stride);
     } else {
-      scale(buffer, length, factor, to, stream);
+      float_rows<false>(x, all.input_stride, all.length, all.count, to, all.output_stride);
     }
+  }
+
+  template <bool stream>
+  static void float_rows(const F* x, int64_t stride, int64_t length, int64_t count, F* to,
+                         int64_t to_stride) {
+    alignas(64) F kept[simd::softmax_row_limit];
+    auto row = [&](int64_t r) { return x + (r < count ? r : count - 1) * stride; };
+    const F lowest = static_cast<F>(-__builtin_inf());
+    F best = maximum_of(x, length, lowest);
+    F total = sum_of<F, true>(x, length, best, kept, reinterpret_cast<const char*>(row(1)));
+    best = maximum_of(row(1), length, lowest);
+    for (int64_t r = 0; r + 1 < count; ++r, to += to_stride) {
+      total = advance_rows<stream>(kept, 1 / total, to, row(r + 1), row(r + 2), length, best);
+    }
+    scale<stream>(kept, length, 1 / total, to);
   }
 
   static double maximum(const void* input, int64_t count, double so_far) {
@@ -353,7 +442,7 @@ struct Softmax {
   }
 
   static constexpr simd::SoftmaxKernel kernel{
-      row, maximum, sum, write, column_start, column_maximum, column_sum, column_write};
+      rows, maximum, sum, write, column_start, column_maximum, column_sum, column_write};
 };
 
 const simd::SoftmaxKernel* find(Dtype::Val dtype) {
