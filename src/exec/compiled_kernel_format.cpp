@@ -8,7 +8,7 @@ namespace holdfast::exec {
 namespace {
 
 constexpr uint64_t magic = 0x314c4e52454b4648;  // "HFKERNL1"
-constexpr uint32_t format_version = 2;
+constexpr uint32_t format_version = 3;
 constexpr size_t header_size = 8 + 4 + 8 + 16;
 
 void write(ByteWriter& out, const msl::KernelInterface& interface) {
@@ -60,6 +60,7 @@ std::string serialise(std::string_view key, const jit::CompiledKernel& kernel) {
   body.value(kernel.threadgroup_bytes);
   body.value(kernel.frame_bytes);
   body.value(kernel.register_bytes);
+  body.value(static_cast<uint8_t>(kernel.has_fences));
   std::string contents = body.take();
 
   Hash128 checksum = hash_bytes(contents);
@@ -96,6 +97,7 @@ std::optional<jit::CompiledKernel> deserialise(std::string_view bytes, std::stri
   kernel.threadgroup_bytes = in.value<uint32_t>();
   kernel.frame_bytes = in.value<uint32_t>();
   kernel.register_bytes = in.value<uint32_t>();
+  kernel.has_fences = in.boolean();
   if (!in.is_done() && !(mutated(Mutant::disk_trailing) && in.ok())) return {};
   return kernel;
 }

@@ -83,7 +83,7 @@ TEST_CASE("checker: an access out of bounds is not made") {
                        Lowering::checked, host_instruction_set()));
   std::vector<float> memory(16, 5.0f);
   void* pointer = memory.data();
-  KernelChecker checker(*pipeline, {{8 * sizeof(float), 0, true}});
+  KernelChecker checker(*pipeline, {{8 * sizeof(float), 0, true}}, &pointer);
   DispatchArguments arguments;
   arguments.buffers = &pointer;
   arguments.checker = &checker;

@@ -25,7 +25,7 @@ inline std::vector<exec::KernelFinding> run_checked(const CpuPipeline& pipeline,
     pointers.push_back(one.words.data());
     sizes.push_back({one.words.size() * sizeof(uint32_t), 0, one.has_contents});
   }
-  KernelChecker checker(pipeline, sizes);
+  KernelChecker checker(pipeline, sizes, pointers.data());
   DispatchArguments arguments;
   arguments.buffers = pointers.data();
   arguments.checker = &checker;

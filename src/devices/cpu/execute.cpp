@@ -60,6 +60,11 @@ void run_fill(void* parameters, int64_t begin, int64_t end) {
   }
 }
 
+int64_t threads_of_group(const Dispatch& dispatch) {
+  const uint32_t* size = dispatch.threadgroup;
+  return int64_t{size[0]} * size[1] * size[2];
+}
+
 // A dispatch being run, shared by the threads that help.
 struct RunningDispatch {
   const CpuKernel& kernel;
@@ -83,16 +88,26 @@ jit::KernelChecker::Buffer bound_to(const Dispatch& dispatch, const msl::KernelA
           static_cast<uint64_t>(slot->start - slot->begin), slot->has_contents};
 }
 
-// All groups one after the other, so that the same is found each time.
-void run_checked(const CommandList& list, const Command& command, RunningDispatch& running) {
+// A small dispatch runs its groups one after the other, so that the same is found each time. Of a
+// large one, which of two groups comes first is luck, and with it which of two sides of a race
+// between them is told first.
+constexpr int64_t threads_to_check_alone = 16384;
+
+void run_checked(const CommandList& list, const Command& command, RunningDispatch& running,
+                 TaskRunner& runner) {
   const auto& kernel = static_cast<const JitKernel&>(running.kernel);
+  const Dispatch& dispatch = *command.dispatch;
   const std::vector<msl::KernelArgument>& arguments = kernel.interface().arguments;
   std::vector<jit::KernelChecker::Buffer> buffers(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].kind == msl::KernelArgument::Kind::threadgroup) continue;
-    buffers[i] = bound_to(*command.dispatch, arguments[i]);
+    buffers[i] = bound_to(dispatch, arguments[i]);
   }
-  jit::KernelChecker checker(kernel.pipeline(), std::move(buffers));
+  const int64_t groups = threadgroups_of(dispatch);
+  const int64_t threads = threads_of_group(dispatch);
+  const bool is_shared =
+      groups * threads > threads_to_check_alone && !kernel.pipeline().kernel().has_fences;
+  jit::KernelChecker checker(kernel.pipeline(), std::move(buffers), dispatch.buffers, is_shared);
   running.arguments.checker = &checker;
   auto tell = [&] {
     auto* handler = kernel_finding_handler.load();
@@ -100,7 +115,11 @@ void run_checked(const CommandList& list, const Command& command, RunningDispatc
     for (const KernelFinding& finding : checker.findings()) handler(list, command, finding);
   };
   try {
-    run_some_groups(&running, 0, threadgroups_of(*command.dispatch));
+    if (is_shared) {
+      runner.run_tasks(run_some_groups, &running, groups, groups * kernel.work_of_group(threads));
+    } else {
+      run_some_groups(&running, 0, groups);
+    }
   } catch (...) {
     tell();
     throw;
@@ -114,12 +133,10 @@ void run_dispatch(const CommandList& list, const Command& command, TaskRunner& r
   running.arguments.queue_cancelled = &list.queue->cancelled;
   running.arguments.list = list.serial;
   running.kernel.begin(running.arguments);
-  if (command.checked) return run_checked(list, command, running);
+  if (command.checked) return run_checked(list, command, running, runner);
   int64_t groups = threadgroups_of(*command.dispatch);
-  const uint32_t* size = command.dispatch->threadgroup;
-  int64_t threads = int64_t{size[0]} * size[1] * size[2];
   runner.run_tasks(run_some_groups, &running, groups,
-                   groups * running.kernel.work_of_group(threads));
+                   groups * running.kernel.work_of_group(threads_of_group(*command.dispatch)));
 }
 
 void run_command(const CommandList& list, Command& command, TaskRunner& runner) {

@@ -39,6 +39,7 @@ struct CompiledKernel {
   uint32_t threadgroup_bytes = 0;
   uint32_t frame_bytes = 0;     // per simdgroup, widened only
   uint32_t register_bytes = 0;  // stack per thread, reference only: a hint for the fibre's stack
+  bool has_fences = false;      // checked only: threads of several groups may wait for each other
 };
 
 using msl::CompileError;

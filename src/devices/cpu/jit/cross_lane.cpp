@@ -1,10 +1,11 @@
 #include "devices/cpu/jit/cross_lane.h"
 
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
+
+#include "base/machine.h"
 
 namespace holdfast::jit {
 namespace {
@@ -96,20 +97,49 @@ struct Xor {
   }
 };
 
+using Matrix = float[8][8];
+
+// c += a * b, each product and sum rounded once.
+inline __attribute__((always_inline)) void add_product_inline(const Matrix& a, const Matrix& b,
+                                                              Matrix& c) {
+  for (uint32_t row = 0; row < 8; ++row) {
+    for (uint32_t k = 0; k < 8; ++k) {
+      for (uint32_t column = 0; column < 8; ++column)
+        c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) void add_product_fma(const Matrix& a, const Matrix& b,
+                                                         Matrix& c) {
+  add_product_inline(a, b, c);
+}
+#endif
+
+void add_product(const Matrix& a, const Matrix& b, Matrix& c) {
+#if defined(__x86_64__)
+  // Without the instruction it is a call of the library for each.
+  static const bool has_instruction = machine::supports(machine::InstructionSet::avx2);
+  if (has_instruction) return add_product_fma(a, b, c);
+#endif
+  add_product_inline(a, b, c);
+}
+
 class Operation {
  public:
-  Operation(uint32_t active, LaneValues* const* lanes) : active_(active), lanes_(lanes) {}
+  Operation(uint32_t active, LaneValues& lanes) : active_(active), lanes_(lanes) {}
 
   template <class Op, class T>
   void reduce() const {
     T v[width], next[width];
     for (uint32_t i = 0; i < width; ++i)
-      v[i] = is_active(i) ? from_bits<T>(lanes_[i]->operands[0]) : Op::template neutral<T>;
+      v[i] = is_active(i) ? from_bits<T>(lanes_.operands[0][i]) : Op::template neutral<T>;
     for (uint32_t distance = width / 2; distance > 0; distance /= 2) {
       for (uint32_t i = 0; i < width; ++i) next[i] = Op::template apply<T>(v[i], v[i ^ distance]);
       for (uint32_t i = 0; i < width; ++i) v[i] = next[i];
     }
-    for_active([&](uint32_t i) { lanes_[i]->result = to_bits(v[0]); });
+    for_active([&](uint32_t i) { lanes_.results[i] = to_bits(v[0]); });
   }
 
   template <class Op, class T>
@@ -117,8 +147,8 @@ class Operation {
     T sum = Op::template neutral<T>;
     for_active([&](uint32_t i) {
       T before = sum;
-      sum = Op::template apply<T>(sum, from_bits<T>(lanes_[i]->operands[0]));
-      lanes_[i]->result = to_bits(inclusive ? sum : before);
+      sum = Op::template apply<T>(sum, from_bits<T>(lanes_.operands[0][i]));
+      lanes_.results[i] = to_bits(inclusive ? sum : before);
     });
   }
 
@@ -126,36 +156,34 @@ class Operation {
   template <class Source>
   void shuffle(Source source) const {
     for_active([&](uint32_t i) {
-      uint64_t from = source(uint64_t{i}, lanes_[i]->operands[1]);
-      lanes_[i]->result =
-          lanes_[from < width && is_active(static_cast<uint32_t>(from)) ? from : i]->operands[0];
+      uint64_t from = source(uint64_t{i}, lanes_.operands[1][i]);
+      lanes_.results[i] =
+          lanes_.operands[0][from < width && is_active(static_cast<uint32_t>(from)) ? from : i];
     });
   }
 
   void ballot() const {
     uint64_t bits = 0;
     for_active([&](uint32_t i) {
-      if (lanes_[i]->operands[0] != 0) bits |= uint64_t{1} << i;
+      if (lanes_.operands[0][i] != 0) bits |= uint64_t{1} << i;
     });
-    for_active([&](uint32_t i) { lanes_[i]->result = bits; });
+    for_active([&](uint32_t i) { lanes_.results[i] = bits; });
   }
 
   void multiply_matrices() const {
-    float a[8][8] = {}, b[8][8] = {}, c[8][8] = {};
+    Matrix a = {}, b = {}, c = {};
     for_active([&](uint32_t i) {
       uint32_t row = row_of(i), column = column_of(i);
       for (uint32_t e = 0; e < 2; ++e) {
-        a[row][column + e] = from_bits<float>(lanes_[i]->operands[e]);
-        b[row][column + e] = from_bits<float>(lanes_[i]->operands[2 + e]);
-        c[row][column + e] = from_bits<float>(lanes_[i]->operands[4 + e]);
+        a[row][column + e] = from_bits<float>(lanes_.operands[e][i]);
+        b[row][column + e] = from_bits<float>(lanes_.operands[2 + e][i]);
+        c[row][column + e] = from_bits<float>(lanes_.operands[4 + e][i]);
       }
     });
+    add_product(a, b, c);
     for_active([&](uint32_t i) {
-      uint32_t row = row_of(i);
-      uint32_t column = column_of(i) + (lanes_[i]->operands[6] & 1);
-      float sum = c[row][column];
-      for (uint32_t k = 0; k < 8; ++k) sum = std::fma(a[row][k], b[k][column], sum);
-      lanes_[i]->result = to_bits(sum);
+      uint32_t column = column_of(i) + (lanes_.operands[6][i] & 1);
+      lanes_.results[i] = to_bits(c[row_of(i)][column]);
     });
   }
 
@@ -173,13 +201,12 @@ class Operation {
   static uint32_t column_of(uint32_t lane) { return (lane / 4 & 2) * 2 + lane % 2 * 2; }
 
   uint32_t active_;
-  LaneValues* const* lanes_;
+  LaneValues& lanes_;
 };
 
 }  // namespace
 
-void perform_cross_lane(Intrinsic operation, uint32_t active,
-                        LaneValues* const lanes[simdgroup_width]) {
+void perform_cross_lane(Intrinsic operation, uint32_t active, LaneValues& lanes) {
   Operation o(active, lanes);
   auto same = [](uint64_t, uint64_t operand) { return operand; };
   auto exclusive_or = [](uint64_t lane, uint64_t operand) { return lane ^ operand; };

@@ -8,14 +8,8 @@
 
 namespace holdfast::jit {
 
-struct LaneValues {
-  uint64_t operands[7];
-  uint64_t result;
-};
-
 // Performs one operation for the lanes whose bit is set in `active` (not zero): reads their
 // operands, sets their results.
-void perform_cross_lane(msl::Intrinsic operation, uint32_t active,
-                        LaneValues* const lanes[simdgroup_width]);
+void perform_cross_lane(msl::Intrinsic operation, uint32_t active, LaneValues& lanes);
 
 }  // namespace holdfast::jit

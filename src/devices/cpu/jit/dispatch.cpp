@@ -117,8 +117,7 @@ class GroupLoop {
     context_.cancelled = &own.slot->stop;
     context_.buffers = arguments.buffers;
     place_threadgroup_arguments(arguments, memory + aligned(kernel.threadgroup_bytes));
-    if (arguments.checker && kernel.lowering == Lowering::checked)
-      context_.checker = &checker_.emplace(*arguments.checker, arguments);
+    if (kernel.lowering == Lowering::checked) prepare_checks(arguments, shared);
     if (!pipeline.is_widened()) own.reference.prepare(threads, kernel.register_bytes);
   }
 
@@ -131,6 +130,7 @@ class GroupLoop {
       if (pipeline_.is_widened()) {
         reinterpret_cast<GroupFunction*>(const_cast<void*>(pipeline_.entry()))(&context_);
       } else {
+        last_turn_ = {};
         own_.reference.run(context_,
                            reinterpret_cast<ThreadFunction*>(const_cast<void*>(pipeline_.entry())),
                            pipeline_.kernel().register_bytes);
@@ -142,10 +142,22 @@ class GroupLoop {
   }
 
   void stopped() {
-    if (checker_) checker_->stopped();
+    if (checker_) checker_->stopped(last_turn_);
   }
 
  private:
+  void prepare_checks(const DispatchArguments& arguments, size_t threadgroup_bytes) {
+    context_.last_turn = &last_turn_;
+    if (arguments.checker) {
+      checker_.emplace(*arguments.checker, arguments, context_, threadgroup_bytes);
+      context_.checker = &*checker_;
+      context_.free_ranges = checker_->free_ranges();
+    } else {
+      no_ranges_.resize(pipeline_.interface().arguments.size());
+      context_.free_ranges = no_ranges_.data();
+    }
+  }
+
   void place_threadgroup_arguments(const DispatchArguments& arguments, char* memory) {
     const std::vector<msl::KernelArgument>& parameters = pipeline_.interface().arguments;
     own_.pointers.clear();
@@ -188,8 +200,10 @@ class GroupLoop {
   const CpuPipeline& pipeline_;
   ThreadScratch& own_;
   GroupContext context_{};
+  LastTurn last_turn_{};
   std::optional<GroupChecker> checker_;
-  bool all_full_ = true;  // no group is cut off by the grid's edge
+  std::vector<FreeRange> no_ranges_;  // of a kernel that nobody looks at
+  bool all_full_ = true;              // no group is cut off by the grid's edge
 };
 
 }  // namespace

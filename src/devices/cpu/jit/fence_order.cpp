@@ -45,7 +45,7 @@ void FenceOrder::write(const PastAccess& now, uintptr_t address, Releases& relea
   if (fences_of(now.thread) == 0) return;
   const Thread& thread = threads_[now.thread];
   std::vector<Release>& list = releases[address];
-  add(list, {now.group, thread.epoch, now.thread, thread.fences});
+  add(list, {now.group, thread.epoch, static_cast<uint16_t>(now.thread), thread.fences});
   for (const Acquired& one : acquired_) {
     if (one.by.is_before(now)) add(list, one.release);
   }

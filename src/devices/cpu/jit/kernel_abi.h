@@ -13,7 +13,7 @@
 
 namespace holdfast::jit {
 
-inline constexpr uint32_t abi_version = 4;
+inline constexpr uint32_t abi_version = 5;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -30,7 +30,16 @@ struct GroupContext {
   uint32_t simdgroups;    // ceil(size[0] * size[1] * size[2] / 32)
   // Groups to run, x first, from `group` on; all are of one size. A reference kernel runs one.
   uint64_t count;
-  class GroupChecker* checker;  // of a checked kernel; may be null: nothing is looked at
+  // Of checked kernels:
+  class GroupChecker* checker;          // may be null: nothing is looked at
+  const struct FreeRange* free_ranges;  // by parameter of the scalar function
+  struct LastTurn* last_turn;
+};
+
+// Memory of an argument that nobody writes: what lies inside and is aligned needs no look.
+struct FreeRange {
+  const char* begin;
+  uint64_t bytes;  // 0: the checker must be asked
 };
 
 // What a checked kernel says about the accesses of its source. Constants of its object.
@@ -50,6 +59,19 @@ struct AccessObject {
   uint8_t space;
   char name[43];  // ends with 0
 };
+// Which thread of a checked kernel was the last to begin another turn of a loop, and where the loop
+// stands; null: none yet.
+struct LastTurn {
+  const AccessSite* site;
+  uint32_t thread;
+};
+
+// What the lanes of a simdgroup bring to a cross-lane operation, and what they get.
+struct LaneValues {
+  static constexpr uint32_t most_operands = 7;
+  uint64_t operands[most_operands][simdgroup_width];
+  uint64_t results[simdgroup_width];
+};
 
 // Cross-lane operations and barriers of the reference lowering are calls through this table: the
 // runtime parks the fibre until the others of the simdgroup or group have come, or have returned.
@@ -61,24 +83,23 @@ struct AccessObject {
 // site go on, as one operation. These are exactly the lanes that a mask would hold there.
 struct ThreadContext;
 struct ReferenceRuntime {
-  // `operation` is a msl::Intrinsic; operands and the result as bits, at most seven.
-  uint64_t (*cross_lane)(ThreadContext*, uint32_t operation, uint32_t site,
-                         const uint64_t* operands);
+  // `operation` is a msl::Intrinsic; operands (which the thread has put into ThreadContext::values)
+  // and the result are bits.
+  uint64_t (*cross_lane)(ThreadContext*, uint32_t operation, uint32_t site);
   void (*barrier)(ThreadContext*, uint32_t operation, uint32_t site, uint32_t flags);
   void (*converge)(ThreadContext*, uint32_t site);
   // Checked kernels only, and in all of them; none parks.
   //
-  // Before each access to memory: `address` and so many bytes, reached from `base`, where `object`
-  // begins (null: not known; then only the object's space is). `value` is what a store of up to
-  // eight bytes will write. Returns 0 when the access must not be made.
+  // Before each access to memory that GroupContext::free_ranges does not allow: `address` and so
+  // many bytes, reached from `base`, where `object` begins (null: not known; then only the object's
+  // space is). `value` is what a store of up to eight bytes will write. Returns 0 when the access
+  // must not be made.
   uint32_t (*access)(ThreadContext*, const AccessSite*, const AccessObject*, const void* base,
                      const void* address, uint64_t bytes, uint64_t value);
   // Before each barrier of the threadgroup: where it stands.
   void (*reach)(ThreadContext*, const AccessSite*);
   // At each atomic_thread_fence that is not relaxed.
   void (*fence)(ThreadContext*);
-  // Before each turn of a loop but its first: where the loop stands.
-  void (*turn)(ThreadContext*, const AccessSite*);
 };
 
 struct ThreadContext {
@@ -88,6 +109,7 @@ struct ThreadContext {
   uint32_t index;        // in the threadgroup: x + y * size[0] + z * size[0] * size[1]
   uint32_t lane;         // index % 32
   uint32_t simdgroup;    // index / 32
+  uint64_t* values;      // LaneValues of the simdgroup, from the lane on
 };
 
 }  // namespace holdfast::jit

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "devices/cpu/jit/image.h"
+
 namespace holdfast::jit {
 
 using exec::KernelFinding;
@@ -19,8 +21,58 @@ bool is_aligned(const char* address, const AccessSite& site) {
 
 }  // namespace
 
-KernelChecker::KernelChecker(const CpuPipeline& pipeline, std::vector<Buffer> buffers)
-    : interface_(pipeline.interface()), buffers_(std::move(buffers)) {}
+KernelChecker::KernelChecker(const CpuPipeline& pipeline, std::vector<Buffer> buffers,
+                             void* const* addresses, bool is_shared)
+    : code_(pipeline.image().code()),
+      interface_(pipeline.interface()),
+      buffers_(std::move(buffers)),
+      addresses_(addresses),
+      shadow_of_(buffers_.size()) {
+  make_shadows(is_shared);
+}
+
+bool KernelChecker::may_be_written(uint32_t index) const {
+  if (!buffers_[index].has_contents) return true;
+  auto begin = [&](uint32_t i) {
+    return static_cast<const char*>(addresses_[i]) - buffers_[i].before;
+  };
+  auto end = [&](uint32_t i) {
+    return static_cast<const char*>(addresses_[i]) + buffers_[i].bytes;
+  };
+  for (uint32_t i = 0; i < buffers_.size(); ++i) {
+    const msl::KernelArgument& other = interface_.arguments[i];
+    if (!other.written || other.kind != msl::KernelArgument::Kind::device) continue;
+    if (i == index || (begin(i) < end(index) && begin(index) < end(i))) return true;
+  }
+  return false;
+}
+
+void KernelChecker::make_shadows(bool is_shared) {
+  struct Stretch {
+    const char *begin, *end;
+    uint32_t argument;
+  };
+  std::vector<Stretch> stretches;
+  for (uint32_t i = 0; i < buffers_.size(); ++i) {
+    if (interface_.arguments[i].kind != msl::KernelArgument::Kind::device || !may_be_written(i))
+      continue;
+    const char* base = static_cast<const char*>(addresses_[i]);
+    stretches.push_back({base - buffers_[i].before, base + buffers_[i].bytes, i});
+  }
+  std::sort(stretches.begin(), stretches.end(),
+            [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  // Those that overlap have one.
+  for (size_t first = 0; first < stretches.size();) {
+    const char* end = stretches[first].end;
+    size_t last = first + 1;
+    for (; last < stretches.size() && stretches[last].begin < end; ++last)
+      end = std::max(end, stretches[last].end);
+    const char* begin = stretches[first].begin;
+    shadows_.push_back(
+        std::make_unique<ShadowMemory>(begin, static_cast<uint64_t>(end - begin), is_shared));
+    for (; first < last; ++first) shadow_of_[stretches[first].argument] = shadows_.back().get();
+  }
+}
 
 std::vector<KernelFinding> KernelChecker::findings() const {
   std::lock_guard lock(mutex_);
@@ -41,6 +93,7 @@ std::vector<KernelFinding> KernelChecker::findings() const {
 }
 
 void KernelChecker::report(const Key& key, KernelFinding finding) {
+  std::lock_guard lock(mutex_);
   auto [place, is_new] = known_.try_emplace(key, findings_.size());
   if (!is_new) {
     KernelFinding& known = findings_[place->second];
@@ -53,17 +106,27 @@ void KernelChecker::report(const Key& key, KernelFinding finding) {
   }
 }
 
-void GroupChecker::begin(const GroupContext& group) {
-  group_ = &group;
+GroupChecker::GroupChecker(KernelChecker& checker, const DispatchArguments& arguments,
+                           const GroupContext& group, size_t threadgroup_bytes)
+    : checker_(checker),
+      group_(group),
+      threadgroup_(group.threadgroup_memory, threadgroup_bytes, false) {
+  for (uint32_t i = 0; i < checker.interface_.arguments.size(); ++i) {
+    targets_.push_back(make_target(i, arguments));
+    const Target& target = targets_.back();
+    free_ranges_.push_back(
+        target.shadow ? FreeRange{}
+                      : FreeRange{target.base - target.before, target.before + target.bytes});
+  }
+}
+
+void GroupChecker::begin() {
   group_number_ =
-      group.group[0] + group.groups[0] * (group.group[1] + group.groups[1] * group.group[2]);
+      group_.group[0] + group_.groups[0] * (group_.group[1] + group_.groups[1] * group_.group[2]);
   epoch_ = 0;
-  looping_ = nullptr;
   has_diverged_ = false;
   fences_.begin();
   threadgroup_releases_.clear();
-  for (uint32_t i = 0; i < targets_.size(); ++i) targets_[i] = make_target(i);
-  for (uint32_t i = 0; i < targets_.size(); ++i) targets_[i].is_ordered = may_be_written(i);
   std::fill(std::begin(stamp_of_simdgroup_), std::end(stamp_of_simdgroup_), uint16_t{0});
 }
 
@@ -77,45 +140,31 @@ bool GroupChecker::access(const ThreadContext& thread, const AccessSite& site,
                           const AccessObject& object, const void* base, const void* address,
                           uint64_t bytes, uint64_t value) noexcept {
   const char* at = static_cast<const char*>(address);
-  // Most accesses are reads of what nobody writes.
-  if (object.argument != AccessObject::no_argument) {
-    const Target& argument = targets_[object.argument];
-    if (!argument.is_ordered && is_aligned(at, site) && argument.holds(at, bytes)) return true;
-  }
-  const Target target = target_of(object, base, at);
+  Target made;
+  const Target& target = target_of(object, base, at, made);
   const bool is_inside = target.holds(at, bytes);
+  const Access whole{thread, site, at, bytes, value};
   try {
-    const Access whole{thread, site, at, bytes, value};
     if (!is_inside) {
       KernelFinding found = finding("out-of-bounds", whole, target);
       report({found.kind, &site, nullptr, target.name}, std::move(found));
-    } else {
-      check(whole, target);
+      return false;
     }
+    if (!is_aligned(at, site)) {
+      KernelFinding found = finding("misaligned", whole, target);
+      report({found.kind, &site, nullptr, target.name}, std::move(found));
+    }
+    if (target.shadow && target.shadow->holds(at, bytes)) check_order(whole, target);
   } catch (const std::bad_alloc&) {
   }
   return is_inside;
 }
 
-void GroupChecker::check(const Access& access, const Target& target) {
-  if (!is_aligned(access.address, access.site)) {
-    KernelFinding found = finding("misaligned", access, target);
-    report({found.kind, &access.site, nullptr, target.name}, std::move(found));
-  }
-  if (!target.is_ordered) return;
-  if (target.space == AccessObject::threadgroup) {
-    check_order(access, target, threadgroup_, threadgroup_releases_);
-  } else {
-    check_order(access, target, checker_.device_, checker_.releases_);
-  }
-}
-
-PastAccess GroupChecker::state_of(const ThreadContext& thread, const AccessSite* site) const {
+PastAccess GroupChecker::state_of(const ThreadContext& thread) const {
   PastAccess now;
-  now.site = site;
   now.group = group_number_;
-  now.epoch = epoch_;
-  now.thread = static_cast<uint16_t>(thread.index);
+  now.epoch = epoch_ & ((uint32_t{1} << 20) - 1);
+  now.thread = thread.index & 1023;
   now.simd_stamp = stamp_of_simdgroup_[thread.simdgroup];
   now.fences = fences_.fences_of(thread.index);
   return now;
@@ -123,58 +172,69 @@ PastAccess GroupChecker::state_of(const ThreadContext& thread, const AccessSite*
 
 void GroupChecker::fence(const ThreadContext& thread) noexcept {
   try {
-    fences_.fence(state_of(thread, nullptr));
+    fences_.fence(state_of(thread));
   } catch (const std::bad_alloc&) {
   }
 }
 
-void GroupChecker::check_order(const Access& access, const Target& target, ShadowMemory& shadow,
-                               Releases& releases) {
-  const uint8_t kind = access.site.kind;
+void GroupChecker::check_order(const Access& access, const Target& target) {
+  const bool reads = (access.site.kind & AccessSite::reads) != 0;
+  const bool writes = (access.site.kind & AccessSite::writes) != 0;
   const bool is_threadgroup = target.space == AccessObject::threadgroup;
   const bool is_undefined = is_threadgroup || !checker_.buffers_[target.argument].has_contents;
-  const PastAccess now = state_of(access.thread, &access.site);
-  if ((kind & AccessSite::atomic) != 0) {
+  PastAccess now = state_of(access.thread);
+  now.site = checker_.number_of(&access.site);
+  now.is_atomic = (access.site.kind & AccessSite::atomic) != 0;
+  const bool is_plain_write = writes && !now.is_atomic;
+  if (now.is_atomic) {
+    Releases& releases = is_threadgroup ? threadgroup_releases_ : checker_.releases_;
     const auto address = reinterpret_cast<uintptr_t>(access.address);
-    if ((kind & AccessSite::reads) != 0) fences_.read(now, address, releases);
-    if ((kind & AccessSite::writes) != 0) fences_.write(now, address, releases);
+    if (reads) fences_.read(now, address, releases);
+    if (writes) fences_.write(now, address, releases);
   }
   auto is_before = [&](const PastAccess& earlier, const PastAccess& later) {
     return fences_.has_any() && fences_.is_before(earlier, later);
   };
-  bool raced = false, was_undefined = false;
-  shadow.visit(access.address, access.bytes, [&](ShadowMemory::Cell& cell, const char* at) {
-    if (is_threadgroup && cell.owner != group_number_ + 1) {
-      cell = {};
-      cell.owner = group_number_ + 1;
-    }
-    if (const PastAccess* other = cell.conflict(now, kind, is_before); other && !raced) {
-      raced = true;
-      KernelFinding found = finding("race", access, target);
-      found.byte = at - target.base;
-      found.has_other_thread = true;
-      set_thread(found.other_thread, other->group, other->thread);
-      found.other_writes = (other->site->kind & AccessSite::writes) != 0;
-      found.other_line = other->site->line;
-      found.other_column = other->site->column;
-      found.other_part = other->site->part;
-      constexpr uint8_t access_kinds = AccessSite::writes | AccessSite::atomic;
-      found.writes_same_value = (kind & access_kinds) == AccessSite::writes &&
-                                (other->site->kind & access_kinds) == AccessSite::writes &&
-                                access.bytes <= sizeof(access.value) &&
-                                std::memcmp(access.address, &access.value, access.bytes) == 0;
-      // Which of the two comes first is luck.
-      auto [one, two] = std::minmax({&access.site, other->site});
-      report({found.kind, one, two, target.name}, std::move(found));
-    }
-    if (is_undefined && (kind & AccessSite::reads) != 0 && cell.written_in == 0 && !was_undefined) {
-      was_undefined = true;
-      KernelFinding found = finding("uninitialised-read", access, target);
-      found.byte = at - target.base;
-      report({found.kind, &access.site, nullptr, target.name}, std::move(found));
-    }
-    cell.add(now, kind);
-  });
+  PastAccess other;
+  const char *race = nullptr, *undefined = nullptr;
+  target.shadow->visit(
+      access.address, access.bytes, !is_plain_write, [&](ShadowMemory::Cell& cell, const char* at) {
+        if (is_threadgroup) cell.belong_to(group_number_);
+        if (const PastAccess* found = cell.conflict(now, is_plain_write, is_before);
+            found && !race) {
+          race = at;
+          other = *found;
+        }
+        if (is_undefined && reads && !cell.is_written() && !undefined) undefined = at;
+        cell.add(now, writes);
+      });
+  if (race) report_race(access, target, other, race);
+  if (undefined) {
+    KernelFinding found = finding("uninitialised-read", access, target);
+    found.byte = undefined - target.base;
+    report({found.kind, &access.site, nullptr, target.name}, std::move(found));
+  }
+}
+
+void GroupChecker::report_race(const Access& access, const Target& target, const PastAccess& other,
+                               const char* at) {
+  const AccessSite& other_site = checker_.site_of(other.site);
+  KernelFinding found = finding("race", access, target);
+  found.byte = at - target.base;
+  found.has_other_thread = true;
+  set_thread(found.other_thread, other.group, other.thread);
+  found.other_writes = (other_site.kind & AccessSite::writes) != 0;
+  found.other_line = other_site.line;
+  found.other_column = other_site.column;
+  found.other_part = other_site.part;
+  constexpr uint8_t access_kinds = AccessSite::writes | AccessSite::atomic;
+  found.writes_same_value = (access.site.kind & access_kinds) == AccessSite::writes &&
+                            (other_site.kind & access_kinds) == AccessSite::writes &&
+                            access.bytes <= sizeof(access.value) &&
+                            std::memcmp(access.address, &access.value, access.bytes) == 0;
+  // Which of the two comes first is luck.
+  auto [one, two] = std::minmax({&access.site, &other_site});
+  report({found.kind, one, two, target.name}, std::move(found));
 }
 
 void GroupChecker::diverge(const ThreadContext& thread, const AccessSite* site,
@@ -203,81 +263,62 @@ void GroupChecker::diverge(const ThreadContext& thread, const AccessSite* site,
   }
 }
 
-void GroupChecker::stopped() noexcept {
-  if (!looping_) return;
+void GroupChecker::stopped(const LastTurn& last) noexcept {
+  if (!last.site) return;
   try {
     KernelFinding found;
     found.kind = "endless-loop";
-    set_thread(found.thread, group_number_, looping_thread_);
-    found.line = looping_->line;
-    found.column = looping_->column;
-    found.part = looping_->part;
-    report({found.kind, looping_, nullptr, nullptr}, std::move(found));
+    set_thread(found.thread, group_number_, last.thread);
+    found.line = last.site->line;
+    found.column = last.site->column;
+    found.part = last.site->part;
+    report({found.kind, last.site, nullptr, nullptr}, std::move(found));
   } catch (const std::bad_alloc&) {
   }
 }
 
-// Whether this dispatch can write to the memory of an argument, through any of its arguments.
-bool GroupChecker::may_be_written(uint32_t index) const {
-  const Target& own = targets_[index];
-  if (own.space != AccessObject::device) return own.space == AccessObject::threadgroup;
-  if (!checker_.buffers_[index].has_contents) return true;
-  for (uint32_t i = 0; i < targets_.size(); ++i) {
-    const Target& other = targets_[i];
-    if (!checker_.interface_.arguments[i].written || other.space != AccessObject::device) continue;
-    if (i == index || (other.base - other.before < own.base + own.bytes &&
-                       own.base - own.before < other.base + other.bytes)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-GroupChecker::Target GroupChecker::make_target(uint32_t index) const {
+GroupChecker::Target GroupChecker::make_target(uint32_t index, const DispatchArguments& arguments) {
   const msl::KernelArgument& described = checker_.interface_.arguments[index];
   Target target;
   target.argument = index;
   target.name = described.name.c_str();
-  target.base = static_cast<const char*>(group_->buffers[index]);
-  switch (described.kind) {
-    case msl::KernelArgument::Kind::threadgroup:
-      target.space = AccessObject::threadgroup;
-      target.bytes = arguments_.threadgroup_bytes ? arguments_.threadgroup_bytes[index] : 0;
-      return target;
-    case msl::KernelArgument::Kind::constant:
-      target.space = AccessObject::constant;
-      break;
-    default:
-      target.space = AccessObject::device;
+  target.base = static_cast<const char*>(group_.buffers[index]);
+  if (described.kind == msl::KernelArgument::Kind::threadgroup) {
+    target.space = AccessObject::threadgroup;
+    target.bytes = arguments.threadgroup_bytes ? arguments.threadgroup_bytes[index] : 0;
+    target.shadow = &threadgroup_;
+    return target;
   }
+  target.space = described.kind == msl::KernelArgument::Kind::constant ? AccessObject::constant
+                                                                       : AccessObject::device;
   target.bytes = checker_.buffers_[index].bytes;
   target.before = checker_.buffers_[index].before;
+  target.shadow = checker_.shadow_of_[index];
   return target;
 }
 
-GroupChecker::Target GroupChecker::target_of(const AccessObject& object, const void* base,
-                                             const char* address) const {
+const GroupChecker::Target& GroupChecker::target_of(const AccessObject& object, const void* base,
+                                                    const char* address, Target& made) {
   if (object.argument != AccessObject::no_argument) return targets_[object.argument];
-  Target target{AccessObject::no_argument, object.name,
-                static_cast<AccessObject::Space>(object.space), static_cast<const char*>(base),
-                object.bytes};
-  target.is_ordered = target.space == AccessObject::threadgroup;
-  if (base) return target;
+  made = {AccessObject::no_argument, object.name, static_cast<AccessObject::Space>(object.space),
+          static_cast<const char*>(base), object.bytes};
+  if (made.space == AccessObject::threadgroup) made.shadow = &threadgroup_;
+  if (base) return made;
   // A pointer that came out of memory: to what it points, its value alone tells.
   for (const Target& one : targets_) {
     if (address >= one.base - one.before && address < one.base + one.bytes) return one;
   }
-  const char* variables = group_->threadgroup_memory;
+  const char* variables = group_.threadgroup_memory;
   const uint64_t bytes = checker_.interface_.threadgroup_bytes;
-  target.base = address;
-  target.bytes = target.space == AccessObject::device ? 0 : UINT64_MAX;
+  made.base = address;
+  made.bytes = made.space == AccessObject::device ? 0 : UINT64_MAX;
   if (address >= variables && address < variables + bytes) {
-    target.base = variables;
-    target.bytes = bytes;
-    target.space = AccessObject::threadgroup;
-    target.is_ordered = true;
+    made.base = variables;
+    made.bytes = bytes;
+    made.space = AccessObject::threadgroup;
+    made.shadow = &threadgroup_;
   }
-  return target;
+  return made;
 }
 
 KernelFinding GroupChecker::finding(const char* kind, const Access& access,
@@ -301,10 +342,10 @@ KernelFinding GroupChecker::finding(const char* kind, const Access& access,
 // The position in the grid of a thread by its index in a group.
 void GroupChecker::set_thread(uint32_t (&position)[3], uint32_t group, uint32_t index) const {
   for (int axis = 0; axis < 3; ++axis) {
-    const uint32_t start = group % group_->groups[axis] * group_->full_size[axis];
-    const uint32_t size = std::min(group_->full_size[axis], group_->grid[axis] - start);
+    const uint32_t start = group % group_.groups[axis] * group_.full_size[axis];
+    const uint32_t size = std::min(group_.full_size[axis], group_.grid[axis] - start);
     position[axis] = start + index % size;
-    group /= group_->groups[axis];
+    group /= group_.groups[axis];
     index /= size;
   }
 }

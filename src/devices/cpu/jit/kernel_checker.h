@@ -1,10 +1,12 @@
 // Looks at what the threads of a checked kernel do to memory: out-of-bounds, races, reads of what
 // nobody wrote, divergent barriers. One checker for one dispatch:
 //
-//   KernelChecker checker(pipeline, buffers);
+//   KernelChecker checker(pipeline, buffers, arguments.buffers);
 //   arguments.checker = &checker;
 //   run_groups(pipeline, arguments, 0, threadgroups(arguments));
 //   for (const exec::KernelFinding& finding : checker.findings()) …
+//
+// Groups may run on several OS threads at once (`is_shared`), unless the kernel has fences.
 //
 // Two accesses are ordered when one thread makes both, or both threads are of one threadgroup and
 // it has passed a barrier between them; threads of one simdgroup also by a barrier of the
@@ -37,8 +39,9 @@ class KernelChecker {
     bool has_contents = true;
   };
   // `buffers` by KernelInterface::arguments; what is said of threadgroup arguments is not looked
-  // at.
-  KernelChecker(const CpuPipeline& pipeline, std::vector<Buffer> buffers);
+  // at. `addresses` likewise: DispatchArguments::buffers.
+  KernelChecker(const CpuPipeline& pipeline, std::vector<Buffer> buffers, void* const* addresses,
+                bool is_shared = false);
 
   // After the dispatch. Each pair of places in the source once, in the order in which they were
   // found; at most `most_findings`. A read that races with the write it should have waited for is
@@ -52,38 +55,52 @@ class KernelChecker {
   // Adds up equal findings.
   void report(const Key& key, exec::KernelFinding finding);
 
+  // Whether this dispatch can write to the memory of a device argument, through any of its
+  // arguments.
+  bool may_be_written(uint32_t argument) const;
+  void make_shadows(bool is_shared);
+  // Places of the source as numbers: all are constants of one image.
+  uint32_t number_of(const AccessSite* site) const {
+    return static_cast<uint32_t>(reinterpret_cast<const char*>(site) - code_) + first_number;
+  }
+  const AccessSite& site_of(uint32_t number) const {
+    return *reinterpret_cast<const AccessSite*>(code_ +
+                                                static_cast<int32_t>(number - first_number));
+  }
+  static constexpr uint32_t first_number = uint32_t{1} << 31;
+
+  const char* const code_;
   const msl::KernelInterface& interface_;
   const std::vector<Buffer> buffers_;
-  mutable sync::Mutex mutex_;  // guards what follows; a GroupChecker has it
-  ShadowMemory device_;
-  Releases releases_;
+  void* const* const addresses_;
+  // Of what is written, each byte once; and by argument, null for those that nobody writes.
+  std::vector<std::unique_ptr<ShadowMemory>> shadows_;
+  std::vector<ShadowMemory*> shadow_of_;
+  Releases releases_;          // only kernels with fences have any: one thread runs all groups then
+  mutable sync::Mutex mutex_;  // guards what follows
   std::map<Key, size_t> known_;
   std::vector<exec::KernelFinding> findings_;
 };
 
 // The checker's part for one OS thread that runs groups: threadgroup memory, and which barriers the
-// group has passed. Threads that run parts of one dispatch take turns: each has the checker for as
-// long as this lives.
+// group has passed.
 class GroupChecker {
  public:
-  GroupChecker(KernelChecker& checker, const DispatchArguments& arguments)
-      : checker_(checker),
-        lock_(checker.mutex_),
-        arguments_(arguments),
-        targets_(checker.interface_.arguments.size()) {}
+  // `group`: the context of all groups that will run; its buffers are known, and it has so many
+  // bytes of threadgroup memory.
+  GroupChecker(KernelChecker& checker, const DispatchArguments& arguments,
+               const GroupContext& group, size_t threadgroup_bytes);
 
-  // Called when the group in the context starts.
-  void begin(const GroupContext& group);
+  // For GroupContext::free_ranges.
+  const FreeRange* free_ranges() const { return free_ranges_.data(); }
+  // Called when the next group starts.
+  void begin();
   // What ReferenceRuntime::access promises. Throws nothing: when memory runs out, it looks at less.
   bool access(const ThreadContext& thread, const AccessSite& site, const AccessObject& object,
               const void* base, const void* address, uint64_t bytes, uint64_t value) noexcept;
   void fence(const ThreadContext& thread) noexcept;
-  void turn(const ThreadContext& thread, const AccessSite& site) {
-    looping_ = &site;
-    looping_thread_ = thread.index;
-  }
   // The watchdog stopped the group.
-  void stopped() noexcept;
+  void stopped(const LastTurn& last) noexcept;
   // A simdgroup of the group, or all of it, has passed a barrier.
   void pass_simdgroup_barrier(uint32_t simdgroup) { ++stamp_of_simdgroup_[simdgroup]; }
   void pass_threadgroup_barrier() { ++epoch_; }
@@ -98,9 +115,9 @@ class GroupChecker {
     const char* name;
     AccessObject::Space space;
     const char* base;
-    uint64_t bytes;           // UINT64_MAX: not known
-    uint64_t before = 0;      // that belong to it, too
-    bool is_ordered = false;  // somebody may write to it: its accesses must be ordered
+    uint64_t bytes;                  // UINT64_MAX: not known
+    uint64_t before = 0;             // that belong to it, too
+    ShadowMemory* shadow = nullptr;  // somebody may write to it: its accesses must be ordered
     bool holds(const char* address, uint64_t count) const;
   };
   struct Access {
@@ -109,14 +126,15 @@ class GroupChecker {
     const char* address;
     uint64_t bytes, value;
   };
-  Target target_of(const AccessObject& object, const void* base, const char* address) const;
-  Target make_target(uint32_t index) const;
-  void check(const Access& access, const Target& target);
-  void check_order(const Access& access, const Target& target, ShadowMemory& shadow,
-                   Releases& releases);
+  // `made` is a place for one that is no argument.
+  const Target& target_of(const AccessObject& object, const void* base, const char* address,
+                          Target& made);
+  Target make_target(uint32_t index, const DispatchArguments& arguments);
+  void check_order(const Access& access, const Target& target);
+  void report_race(const Access& access, const Target& target, const PastAccess& other,
+                   const char* at);
   // The thread as it is now, between accesses.
-  PastAccess state_of(const ThreadContext& thread, const AccessSite* site) const;
-  bool may_be_written(uint32_t argument) const;
+  PastAccess state_of(const ThreadContext& thread) const;
   void report(const KernelChecker::Key& key, exec::KernelFinding found) {
     checker_.report(key, std::move(found));
   }
@@ -124,14 +142,11 @@ class GroupChecker {
   void set_thread(uint32_t (&position)[3], uint32_t group, uint32_t index) const;
 
   KernelChecker& checker_;
-  const std::unique_lock<sync::Mutex> lock_;
-  const DispatchArguments& arguments_;
+  const GroupContext& group_;
   std::vector<Target> targets_;  // of the arguments
-  const GroupContext* group_ = nullptr;
+  std::vector<FreeRange> free_ranges_;
   uint32_t group_number_ = 0;
   uint32_t epoch_ = 0;
-  const AccessSite* looping_ = nullptr;  // the loop whose turn was last
-  uint32_t looping_thread_ = 0;
   bool has_diverged_ = false;
   uint16_t stamp_of_simdgroup_[32] = {};
   ShadowMemory threadgroup_;

@@ -3,17 +3,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
 #include "devices/cpu/jit/cross_lane.h"
+#include "devices/cpu/jit/fibre.h"
 #include "devices/cpu/jit/kernel_checker.h"
-
-#if HOLDFAST_HAVE_FIBRES
-#include <boost/context/detail/fcontext.hpp>
-#endif
 
 namespace holdfast::jit {
 namespace {
@@ -33,6 +30,7 @@ ThreadContext thread_of(const GroupContext& group, const ReferenceRuntime* runti
   thread.index = index;
   thread.lane = index % simdgroup_width;
   thread.simdgroup = index / simdgroup_width;
+  thread.values = nullptr;
   return thread;
 }
 
@@ -46,53 +44,77 @@ void check_fence(ThreadContext* thread) {
   if (thread->group->checker) thread->group->checker->fence(*thread);
 }
 
-void note_turn(ThreadContext* thread, const AccessSite* site) {
-  if (thread->group->checker) thread->group->checker->turn(*thread, *site);
-}
-
 uint32_t threads_of(const GroupContext& group) {
   return group.size[0] * group.size[1] * group.size[2];
 }
-
-}  // namespace
-
-#if HOLDFAST_HAVE_FIBRES
-
-namespace {
-
-namespace context = boost::context::detail;
 
 // What our own frames on a fibre's stack may use, above what the kernel asks for.
 constexpr size_t runtime_stack = 16 * 1024;
 constexpr uint32_t converge_operation = UINT32_MAX;
 
-enum class FibreState : uint8_t { runnable, parked, returned };
+struct Simdgroup;
 
 struct Fibre : ThreadContext {
+  Simdgroup* simd;
   ThreadFunction* function;
-  context::fcontext_t self;       // where to resume it
-  context::fcontext_t scheduler;  // whom it returns to, while it runs
-  FibreState state;
-  uint32_t operation, site;   // while parked
+  void* stack;                // where to go on, while it does not run
+  uint32_t operation, site;   // while it is parked
   const AccessSite* barrier;  // of a checked kernel: the last one that it has come to
+};
+
+// Lanes are bits. One that is neither parked nor runnable runs, or has returned.
+struct Simdgroup {
   LaneValues values;
+  Fibre* lanes;
+  void* scheduler;  // where to go on once no lane is runnable
+  uint32_t runnable;
+  uint32_t parked;
+  uint32_t active;     // of the parked ones: those where the program comes by first,
+  uint32_t site;       // there,
+  uint32_t operation;  // for this
+
+  // Goes on with the next lane, or the scheduler; `from`: where who calls will go on.
+  void switch_from(void** from) {
+    void* to = scheduler;
+    if (runnable != 0) {
+      to = lanes[__builtin_ctz(runnable)].stack;
+      runnable &= runnable - 1;
+    }
+    holdfast_switch_stack(from, to);
+  }
+
+  void note_parked(const Fibre& fibre) {
+    const uint32_t bit = uint32_t{1} << fibre.lane;
+    parked |= bit;
+    if (active == 0 || fibre.site < site) {
+      active = bit;
+      site = fibre.site;
+      operation = fibre.operation;
+    } else if (fibre.site == site) {
+      active |= bit;
+    }
+  }
+
+  // The active lanes may go on.
+  void release() {
+    runnable = active;
+    uint32_t rest = parked & ~active;
+    parked = active = 0;
+    for (; rest != 0; rest &= rest - 1) note_parked(lanes[__builtin_ctz(rest)]);
+  }
 };
 
 void park(ThreadContext* thread, uint32_t operation, uint32_t site) {
   auto* fibre = static_cast<Fibre*>(thread);
   fibre->operation = operation;
   fibre->site = site;
-  fibre->state = FibreState::parked;
-  fibre->scheduler = context::jump_fcontext(fibre->scheduler, nullptr).fctx;
+  fibre->simd->note_parked(*fibre);
+  fibre->simd->switch_from(&fibre->stack);
 }
 
-uint64_t park_for_cross_lane(ThreadContext* thread, uint32_t operation, uint32_t site,
-                             const uint64_t* operands) {
-  auto* fibre = static_cast<Fibre*>(thread);
-  for (size_t i = 0; i < std::size(fibre->values.operands); ++i)
-    fibre->values.operands[i] = operands[i];
+uint64_t park_for_cross_lane(ThreadContext* thread, uint32_t operation, uint32_t site) {
   park(thread, operation, site);
-  return fibre->values.result;
+  return static_cast<Fibre*>(thread)->simd->values.results[thread->lane];
 }
 
 void park_at_barrier(ThreadContext* thread, uint32_t operation, uint32_t site, uint32_t) {
@@ -107,16 +129,13 @@ void reach_barrier(ThreadContext* thread, const AccessSite* site) {
   static_cast<Fibre*>(thread)->barrier = site;
 }
 
-constexpr ReferenceRuntime runtime_table{
-    park_for_cross_lane, park_at_barrier, park_at_back_edge, check_access,
-    reach_barrier,       check_fence,     note_turn};
+constexpr ReferenceRuntime runtime_table{park_for_cross_lane, park_at_barrier, park_at_back_edge,
+                                         check_access,        reach_barrier,   check_fence};
 
-void enter_fibre(context::transfer_t transfer) {
-  auto* fibre = static_cast<Fibre*>(transfer.data);
-  fibre->scheduler = transfer.fctx;
+void enter_fibre(void* argument) {
+  auto* fibre = static_cast<Fibre*>(argument);
   fibre->function(fibre);
-  fibre->state = FibreState::returned;
-  context::jump_fcontext(fibre->scheduler, nullptr);
+  fibre->simd->switch_from(&fibre->stack);
 }
 
 // Stacks of one size, side by side, each with a page below it that faults.
@@ -138,8 +157,12 @@ class Stacks {
     for (uint32_t i = 0; i < count; ++i) mprotect(memory_ + i * stride, page, PROT_NONE);
   }
 
-  void* top(uint32_t index) const { return memory_ + (index + 1) * stride_; }
-  size_t size() const { return stride_; }
+  // The stacks are used at the same depth in turn: they must not all lie in the same lines of the
+  // cache.
+  char* top(uint32_t index) const {
+    return memory_ + (index + 1) * stride_ - index % colours * colour_bytes;
+  }
+  static constexpr size_t colours = 32, colour_bytes = 128;
 
  private:
   void unmap() {
@@ -158,45 +181,53 @@ class Stacks {
 class ReferenceRunner::Fibres {
  public:
   void prepare(uint32_t threads, uint32_t stack_bytes) {
-    stacks_.reserve(threads, stack_bytes + runtime_stack);
+    if (!has_fibres) throw std::runtime_error("[jit] kernels run on x86-64 only");
+    stacks_.reserve(threads, stack_bytes + runtime_stack + Stacks::colours * Stacks::colour_bytes);
     if (fibres_.size() < threads) fibres_.resize(threads);
+    const uint32_t simdgroups = (threads + simdgroup_width - 1) / simdgroup_width;
+    if (simdgroups_.size() < simdgroups) simdgroups_.resize(simdgroups);
   }
 
   void run(const GroupContext& group, ThreadFunction* function) {
-    uint32_t threads = threads_of(group);
+    const uint32_t threads = threads_of(group);
+    const std::span<Simdgroup> all(simdgroups_.data(), group.simdgroups);
     for (uint32_t i = 0; i < threads; ++i) {
       Fibre& fibre = fibres_[i];
+      Simdgroup& simd = simdgroups_[i / simdgroup_width];
       static_cast<ThreadContext&>(fibre) = thread_of(group, &runtime_table, i);
+      fibre.values = &simd.values.operands[0][fibre.lane];
+      fibre.simd = &simd;
       fibre.function = function;
-      fibre.state = FibreState::runnable;
       fibre.barrier = nullptr;
-      fibre.self = context::make_fcontext(stacks_.top(i), stacks_.size(), enter_fibre);
+      fibre.stack = start_of_stack(stacks_.top(i), enter_fibre, &fibre);
+      if (fibre.lane == 0) {
+        simd.lanes = &fibre;
+        simd.runnable = simd.parked = simd.active = 0;
+      }
+      simd.runnable |= uint32_t{1} << fibre.lane;
     }
     // Each turn takes every simdgroup to its next threadgroup barrier, or to its end.
     bool any_waits = true;
     while (any_waits) {
       any_waits = false;
-      for (uint32_t first = 0; first < threads; first += simdgroup_width) {
-        uint32_t count = threads - first < simdgroup_width ? threads - first : simdgroup_width;
-        any_waits |= run_simdgroup(group, &fibres_[first], count);
+      for (Simdgroup& simd : all) {
+        any_waits |= run_simdgroup(group, simd);
         if (is_cancelled(group)) return;
       }
       if (any_waits && group.checker) {
         check_barrier(*group.checker, threads);
         group.checker->pass_threadgroup_barrier();
       }
-      for (uint32_t first = 0; any_waits && first < threads; first += simdgroup_width) {
-        uint32_t count = threads - first < simdgroup_width ? threads - first : simdgroup_width;
-        release(&fibres_[first], at_smallest_site(&fibres_[first], count));
-      }
+      for (Simdgroup& simd : all) simd.release();
     }
   }
 
  private:
   // Every thread must wait at one and the same barrier.
   void check_barrier(GroupChecker& checker, uint32_t threads) const {
-    auto is_at_barrier = [](const Fibre& fibre) {
-      return fibre.state == FibreState::parked &&
+    auto is_parked = [](const Fibre& fibre) { return (fibre.simd->parked >> fibre.lane & 1) != 0; };
+    auto is_at_barrier = [&](const Fibre& fibre) {
+      return is_parked(fibre) &&
              fibre.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier);
     };
     const Fibre* first = &fibres_[0];
@@ -204,9 +235,9 @@ class ReferenceRunner::Fibres {
     const Fibre *elsewhere = nullptr, *gone = nullptr;
     for (uint32_t i = 0; i < threads; ++i) {
       const Fibre& fibre = fibres_[i];
-      if (fibre.state == FibreState::returned) {
+      if (!is_parked(fibre)) {
         gone = &fibre;
-      } else if (fibre.state != FibreState::parked || fibre.site != first->site) {
+      } else if (fibre.site != first->site) {
         elsewhere = &fibre;
       }
     }
@@ -220,68 +251,25 @@ class ReferenceRunner::Fibres {
   }
 
   // True when it waits at a threadgroup barrier, false when every lane has returned.
-  static bool run_simdgroup(const GroupContext& group, Fibre* lanes, uint32_t count) {
+  static bool run_simdgroup(const GroupContext& group, Simdgroup& simd) {
     for (;;) {
-      for (uint32_t i = 0; i < count; ++i) {
-        if (lanes[i].state == FibreState::runnable)
-          lanes[i].self = context::jump_fcontext(lanes[i].self, &lanes[i]).fctx;
-      }
-      uint32_t active = at_smallest_site(lanes, count);
-      if (active == 0) return false;
+      if (simd.runnable != 0) simd.switch_from(&simd.scheduler);
+      if (simd.active == 0) return false;
       if (is_cancelled(group)) return true;
-      uint32_t operation = lanes[__builtin_ctz(active)].operation;
-      if (operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier)) return true;
-      if (operation != converge_operation &&
-          operation != static_cast<uint32_t>(msl::Intrinsic::simdgroup_barrier)) {
-        LaneValues* values[simdgroup_width] = {};
-        for (uint32_t i = 0; i < count; ++i) values[i] = &lanes[i].values;
-        perform_cross_lane(static_cast<msl::Intrinsic>(operation), active, values);
-      } else if (group.checker && operation != converge_operation) {
-        group.checker->pass_simdgroup_barrier(lanes[0].simdgroup);
+      if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier)) return true;
+      if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::simdgroup_barrier)) {
+        if (group.checker) group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
+      } else if (simd.operation != converge_operation) {
+        perform_cross_lane(static_cast<msl::Intrinsic>(simd.operation), simd.active, simd.values);
       }
-      release(lanes, active);
+      simd.release();
     }
-  }
-
-  // The lanes that are parked where the program comes by first; 0 when none is parked.
-  static uint32_t at_smallest_site(const Fibre* lanes, uint32_t count) {
-    uint32_t site = 0, found = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-      if (lanes[i].state != FibreState::parked) continue;
-      if (found == 0 || lanes[i].site < site) {
-        site = lanes[i].site;
-        found = 0;
-      }
-      if (lanes[i].site == site) found |= uint32_t{1} << i;
-    }
-    return found;
-  }
-
-  static void release(Fibre* lanes, uint32_t set) {
-    for (; set != 0; set &= set - 1) lanes[__builtin_ctz(set)].state = FibreState::runnable;
   }
 
   Stacks stacks_;
   std::vector<Fibre> fibres_;
+  std::vector<Simdgroup> simdgroups_;
 };
-
-bool ReferenceRunner::has_fibres() { return true; }
-
-#else
-
-class ReferenceRunner::Fibres {
- public:
-  void prepare(uint32_t, uint32_t) {
-    throw std::runtime_error(
-        "[jit] threads of this kernel wait for each other, and this build has no fibres for that: "
-        "build it with Boost.Context (libboost-context-dev)");
-  }
-  void run(const GroupContext&, ThreadFunction*) {}
-};
-
-bool ReferenceRunner::has_fibres() { return false; }
-
-#endif
 
 ReferenceRunner::ReferenceRunner() = default;
 ReferenceRunner::~ReferenceRunner() = default;
@@ -294,14 +282,14 @@ void ReferenceRunner::prepare(uint32_t threads, uint32_t stack_bytes) {
 
 void ReferenceRunner::run(const GroupContext& group, ThreadFunction* function,
                           uint32_t stack_bytes) noexcept {
-  if (group.checker) group.checker->begin(group);
+  if (group.checker) group.checker->begin();
   if (stack_bytes != 0) {
     fibres_->run(group, function);
     return;
   }
   // Its threads do not wait for each other.
-  static constexpr ReferenceRuntime runtime{nullptr, nullptr,     nullptr,  check_access,
-                                            nullptr, check_fence, note_turn};
+  static constexpr ReferenceRuntime runtime{nullptr,      nullptr, nullptr,
+                                            check_access, nullptr, check_fence};
   uint32_t threads = threads_of(group);
   for (uint32_t i = 0; i < threads && !is_cancelled(group); ++i) {
     ThreadContext thread = thread_of(group, &runtime, i);

@@ -23,9 +23,6 @@ class ReferenceRunner {
   ReferenceRunner();
   ~ReferenceRunner();
 
-  // Whether this build has fibres (Boost.Context).
-  static bool has_fibres();
-
   // Makes room for a group; may throw std::bad_alloc, std::runtime_error. `stack_bytes`: what one
   // thread of the kernel needs; 0 when its threads never wait for each other and need no fibre.
   void prepare(uint32_t threads, uint32_t stack_bytes);

@@ -1,66 +1,72 @@
 #include "devices/cpu/jit/shadow_memory.h"
 
-#include <iterator>
 #include <utility>
 
 namespace holdfast::jit {
-namespace {
 
-bool is_same_thread(const PastAccess& a, const PastAccess& b) {
-  return a.group == b.group && a.thread == b.thread;
-}
-
-uint32_t simdgroup_of(const PastAccess& access) { return access.thread / simdgroup_width; }
-
-}  // namespace
-
-bool PastAccess::is_before(const PastAccess& later) const {
-  if (group != later.group) return false;
-  if (thread == later.thread || epoch != later.epoch) return true;
-  return simdgroup_of(*this) == simdgroup_of(later) && simd_stamp != later.simd_stamp;
-}
-
-void ShadowMemory::Cell::add(const PastAccess& now, uint8_t kind) {
-  if ((kind & AccessSite::writes) != 0) written_in = now.group + 1;
-  if ((kind & AccessSite::writes) != 0 && (kind & AccessSite::atomic) == 0) {
+void ShadowMemory::Cell::add(const PastAccess& now, bool writes) {
+  if (writes) write_.is_written = 1;
+  if (writes && !now.is_atomic) {
     // Whoever raced with those before races with this one, too, or has been reported.
-    write = now;
-    others[0] = others[1] = {};
+    write_ = now;
+    write_.is_written = 1;
+    if (others_) *others_ = {};
     return;
   }
-  PastAccess &first = others[0], &second = others[1];
-  if (!first.site || is_same_thread(first, now)) {
+  PastAccess &first = others_->first, &second = others_->second;
+  if (first.site == 0 || first.is_same_thread(now)) {
     first = now;
-  } else if (!second.site || is_same_thread(second, now)) {
+  } else if (second.site == 0 || second.is_same_thread(now)) {
     second = now;
   } else if (first.is_before(now)) {
     first = now;
   } else if (second.is_before(now)) {
     second = now;
   } else if (first.group == second.group &&
-             (now.group != first.group || (simdgroup_of(first) == simdgroup_of(second) &&
-                                           simdgroup_of(now) != simdgroup_of(first)))) {
+             (now.group != first.group ||
+              (first.simdgroup() == second.simdgroup() && now.simdgroup() != first.simdgroup()))) {
     // Of two groups, or of two simdgroups: no later thread can be ordered with both.
     second = now;
   }
 }
 
-ShadowMemory::Page& ShadowMemory::page_of(uintptr_t address, bool is_fine) {
-  const uintptr_t number = address / page_bytes;
-  Recent& recent = recent_[number % std::size(recent_)];
-  if (!recent.page || number != recent.number) {
-    Page& page = pages_[number];
-    if (!page.cells) page.cells = std::make_unique<Cell[]>(page_bytes / page.step);
-    recent = {number, &page};
+ShadowMemory::ShadowMemory(const void* begin, uint64_t bytes, bool is_shared)
+    : begin_(reinterpret_cast<uintptr_t>(begin)),
+      bytes_(bytes),
+      is_shared_(is_shared),
+      pages_((begin_ + bytes) / page_bytes - begin_ / page_bytes + 1) {}
+
+ShadowMemory::~ShadowMemory() {
+  for (std::atomic<Page*>& page : pages_) delete page.load(std::memory_order_relaxed);
+}
+
+ShadowMemory::Page& ShadowMemory::make_page(std::atomic<Page*>& place) {
+  std::lock_guard guard(mutex_);
+  Page* known = place.load(std::memory_order_relaxed);
+  if (known) return *known;
+  auto page = std::make_unique<Page>();
+  page->writes = std::make_unique<PastAccess[]>(page_bytes / page->step);
+  place.store(page.get(), std::memory_order_release);
+  return *page.release();
+}
+
+void ShadowMemory::grow(Page& page, bool is_fine, bool with_others) {
+  std::lock_guard guard(mutex_);
+  // Others may visit the page, but nobody else changes its form.
+  const uintptr_t step = is_fine ? 1 : page.step;
+  const uintptr_t cells = page_bytes / step;
+  std::unique_ptr<PastAccess[]> writes;
+  std::unique_ptr<Others[]> others;
+  if (step != page.step) writes = std::make_unique<PastAccess[]>(cells);
+  if (with_others || page.others) others = std::make_unique<Others[]>(cells);
+  std::lock_guard lock(page.lock);
+  for (uintptr_t i = 0; i < cells; ++i) {
+    if (writes) writes[i] = page.writes[i * step / page.step];
+    if (page.others) others[i] = page.others[i * step / page.step];
   }
-  Page& page = *recent.page;
-  if (is_fine && page.step != 1) {
-    auto cells = std::make_unique<Cell[]>(page_bytes);
-    for (uintptr_t i = 0; i < page_bytes; ++i) cells[i] = page.cells[i / page.step];
-    page.cells = std::move(cells);
-    page.step = 1;
-  }
-  return page;
+  if (writes) page.writes.swap(writes);
+  page.others.swap(others);
+  page.step = step;
 }
 
 }  // namespace holdfast::jit

@@ -2,14 +2,17 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/ReplaceConstant.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
 #include <cstring>
@@ -75,9 +78,11 @@ class Instrumentation {
     reach_ = module_.getOrInsertFunction(check_barrier_function, nothing, pointer_);
     fence_ = module_.getOrInsertFunction(check_fence_function, nothing);
     turn_ = module_.getOrInsertFunction(check_turn_function, nothing, pointer_);
+    free_begin_ = module_.getOrInsertFunction(free_begin_function, pointer_, i32);
+    free_bytes_ = module_.getOrInsertFunction(free_bytes_function, i64, i32);
   }
 
-  void run() {
+  bool run() {
     std::vector<llvm::Constant*> globals;
     for (llvm::GlobalVariable& global : module_.globals()) globals.push_back(&global);
     llvm::convertUsersOfConstantsToInstructions(globals);
@@ -85,6 +90,7 @@ class Instrumentation {
     std::vector<Instruction*> found;
     for (Instruction& instruction : llvm::instructions(function_)) found.push_back(&instruction);
     for (Instruction* instruction : found) visit(*instruction);
+    return has_fences_;
   }
 
  private:
@@ -92,6 +98,7 @@ class Instrumentation {
   struct Origin {
     Value* object;
     Value* base;
+    Value* root = nullptr;  // the argument or variable that it is; null: one of several, or unknown
   };
 
   void mark_loops() {
@@ -138,6 +145,7 @@ class Instrumentation {
       IRBuilder<> b(&instruction);
       b.CreateCall(reach_, {site(place_of(instruction.getDebugLoc()), 0, 1)});
     } else if (isa<llvm::FenceInst>(instruction)) {
+      has_fences_ = true;
       IRBuilder<> b(&instruction);
       b.CreateCall(fence_, {});
     }
@@ -174,14 +182,31 @@ class Instrumentation {
         written = b.CreateZExt(b.CreateBitCast(value, b.getIntNTy(bits)), b.getInt64Ty());
       }
     }
-    Value* allowed =
+    Value* address = b.CreateAddrSpaceCast(pointer, pointer_);
+    // Only when it may: else a load gives 0.
+    Instruction* ask = nullptr;
+    llvm::BasicBlock* looked = nullptr;
+    if (Value* is_free = is_known_free(b, pointer, origin, address, bytes, alignment)) {
+      looked = b.GetInsertBlock();
+      ask = llvm::SplitBlockAndInsertIfThen(
+          b.CreateNot(is_free), &instruction, false,
+          llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights());
+      b.SetInsertPoint(ask);
+    }
+    Value* answer =
         b.CreateCall(access_, {site(place_of(instruction.getDebugLoc()), static_cast<uint8_t>(kind),
                                     static_cast<uint8_t>(alignment.value())),
-                               origin.object, origin.base, b.CreateAddrSpaceCast(pointer, pointer_),
+                               origin.object, origin.base, address,
                                b.CreateZExtOrTrunc(bytes, b.getInt64Ty()), written});
-    // Only when it may: else a load gives 0.
-    Instruction* end = llvm::SplitBlockAndInsertIfThen(b.CreateICmpNE(allowed, b.getInt32(0)),
-                                                       &instruction, false);
+    Value* allowed = b.CreateICmpNE(answer, b.getInt32(0));
+    if (looked) {
+      IRBuilder<> at_join(&instruction);
+      llvm::PHINode* either = at_join.CreatePHI(b.getInt1Ty(), 2);
+      either->addIncoming(b.getTrue(), looked);
+      either->addIncoming(allowed, ask->getParent());
+      allowed = either;
+    }
+    Instruction* end = llvm::SplitBlockAndInsertIfThen(allowed, &instruction, false);
     llvm::BasicBlock* before = end->getParent()->getSinglePredecessor();
     llvm::BasicBlock* behind = end->getSuccessor(0);
     instruction.moveBefore(end);
@@ -191,6 +216,37 @@ class Instrumentation {
     instruction.replaceAllUsesWith(result);
     result->addIncoming(&instruction, instruction.getParent());
     result->addIncoming(llvm::Constant::getNullValue(instruction.getType()), before);
+  }
+
+  // Whether an access lies where it cannot be wrong; null when only the runtime can tell.
+  Value* is_known_free(IRBuilder<>& b, Value* pointer, const Origin& origin, Value* address,
+                       Value* bytes, llvm::Align alignment) {
+    auto* length = dyn_cast<llvm::ConstantInt>(bytes);
+    if (!origin.root || !length || length->isZero()) return nullptr;
+    if (origin.root->getType()->getPointerAddressSpace() == msl::address_space::threadgroup)
+      return nullptr;
+    Value *begin = origin.base, *size = nullptr;
+    if (auto* argument = dyn_cast<llvm::Argument>(origin.root)) {
+      IRBuilder<> at_start = behind(argument);
+      Value* number = at_start.getInt32(argument->getArgNo());
+      begin = at_start.CreateCall(free_begin_, {number});
+      size = at_start.CreateCall(free_bytes_, {number});
+    } else {
+      auto* global = dyn_cast<llvm::GlobalVariable>(origin.root);
+      llvm::Type* type =
+          global ? global->getValueType() : cast<llvm::AllocaInst>(origin.root)->getAllocatedType();
+      size = b.getInt64(layout_.getTypeAllocSize(type).getFixedValue());
+    }
+    Value* offset = b.CreateSub(b.CreatePtrToInt(address, b.getInt64Ty()),
+                                b.CreatePtrToInt(begin, b.getInt64Ty()));
+    Value* places = b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, size,
+                                            b.getInt64(length->getZExtValue() - 1));
+    Value* result = b.CreateICmpULT(offset, places);
+    if (alignment > llvm::getKnownAlignment(pointer, layout_)) {
+      Value* rest = b.CreateAnd(b.CreatePtrToInt(address, b.getInt64Ty()), alignment.value() - 1);
+      result = b.CreateAnd(result, b.CreateICmpEQ(rest, b.getInt64(0)));
+    }
+    return result;
   }
 
   // As the bytes that the runtime reads.
@@ -252,10 +308,19 @@ class Instrumentation {
                            : std::next(instruction->getIterator()));
   }
 
+  // Of a pointer that moves in a loop, or is one of two into the same array.
+  static Value* only_root(Value* pointer) {
+    llvm::SmallVector<const Value*, 4> roots;
+    llvm::getUnderlyingObjects(pointer, roots, nullptr, /*MaxLookup=*/0);
+    if (roots.size() != 1 || roots[0] == pointer) return nullptr;
+    if (!isa<llvm::Argument, llvm::GlobalVariable, llvm::AllocaInst>(roots[0])) return nullptr;
+    return const_cast<Value*>(roots[0]);
+  }
+
   Origin find_origin(Value* pointer) {
     unsigned space = pointer->getType()->getPointerAddressSpace();
     auto beginning = [&](llvm::Constant* what) {
-      return Origin{what, behind(pointer).CreateAddrSpaceCast(pointer, pointer_)};
+      return Origin{what, behind(pointer).CreateAddrSpaceCast(pointer, pointer_), pointer};
     };
     if (auto* argument = dyn_cast<llvm::Argument>(pointer))
       return beginning(
@@ -271,6 +336,7 @@ class Instrumentation {
       return origin_of(gep->getPointerOperand());
     if (isa<llvm::AddrSpaceCastInst, llvm::BitCastInst, llvm::FreezeInst>(pointer))
       return origin_of(cast<Instruction>(pointer)->getOperand(0));
+    if (Value* root = only_root(pointer)) return origin_of(root);
     if (auto* select = dyn_cast<llvm::SelectInst>(pointer)) {
       Origin yes = origin_of(select->getTrueValue()), no = origin_of(select->getFalseValue());
       IRBuilder<> b(select);
@@ -317,15 +383,16 @@ class Instrumentation {
   const msl::KernelInterface& interface_;
   const msl::KernelSource* source_;
   llvm::PointerType* pointer_;
-  llvm::FunctionCallee access_, reach_, fence_, turn_;
+  llvm::FunctionCallee access_, reach_, fence_, turn_, free_begin_, free_bytes_;
+  bool has_fences_ = false;
   llvm::DenseMap<Value*, Origin> origins_;
 };
 
 }  // namespace
 
-void instrument(llvm::Function& scalar, const msl::KernelInterface& interface,
+bool instrument(llvm::Function& scalar, const msl::KernelInterface& interface,
                 const msl::KernelSource* source) {
-  Instrumentation(scalar, interface, source).run();
+  return Instrumentation(scalar, interface, source).run();
 }
 
 }  // namespace holdfast::jit

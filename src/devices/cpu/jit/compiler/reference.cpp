@@ -326,7 +326,8 @@ class ThreadLowering {
     lower_checks(check_access_function, offsetof(ReferenceRuntime, access));
     lower_checks(check_barrier_function, offsetof(ReferenceRuntime, reach));
     lower_checks(check_fence_function, offsetof(ReferenceRuntime, fence));
-    lower_checks(check_turn_function, offsetof(ReferenceRuntime, turn));
+    lower_turns();
+    lower_free_ranges();
     for (llvm::Function& function : llvm::make_early_inc_range(module_)) {
       if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
     }
@@ -334,20 +335,53 @@ class ThreadLowering {
 
   // What instrument() has put in: the runtime wants the thread as well.
   void lower_checks(const char* name, size_t offset) {
-    llvm::Function* check = module_.getFunction(name);
-    if (!check) return;
-    llvm::SmallVector<llvm::Type*, 8> types{pointer()};
-    types.append(check->getFunctionType()->param_begin(), check->getFunctionType()->param_end());
-    auto* type = llvm::FunctionType::get(check->getReturnType(), types, false);
-    for (llvm::User* user : llvm::make_early_inc_range(check->users())) {
+    lower_calls_of(name, [&](IRBuilder<>& b, llvm::CallInst& call) -> Value* {
+      llvm::SmallVector<llvm::Type*, 8> types{pointer()};
+      llvm::SmallVector<Value*, 8> arguments{argument_};
+      for (Value* one : call.args()) {
+        types.push_back(one->getType());
+        arguments.push_back(one);
+      }
+      auto* type = llvm::FunctionType::get(call.getType(), types, false);
+      return call_runtime(b, type, offset, arguments);
+    });
+  }
+
+  template <class Lower>
+  void lower_calls_of(const char* name, Lower lower) {
+    llvm::Function* function = module_.getFunction(name);
+    if (!function) return;
+    for (llvm::User* user : llvm::make_early_inc_range(function->users())) {
       auto* call = llvm::cast<llvm::CallInst>(user);
       IRBuilder<> b(call);
-      llvm::SmallVector<Value*, 8> arguments{argument_};
-      arguments.append(call->arg_begin(), call->arg_end());
-      llvm::CallInst* made = call_runtime(b, type, offset, arguments);
-      if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(made);
+      Value* result = lower(b, *call);
+      if (result && !call->getType()->isVoidTy()) call->replaceAllUsesWith(result);
       call->eraseFromParent();
     }
+  }
+
+  // A turn of a loop is often short: two stores and no call.
+  void lower_turns() {
+    lower_calls_of(check_turn_function, [&](IRBuilder<>& b, llvm::CallInst& call) -> Value* {
+      Value* last = field(b, group_, offsetof(GroupContext, last_turn), pointer());
+      b.CreateStore(call.getArgOperand(0),
+                    b.CreateConstInBoundsGEP1_64(i8(), last, offsetof(LastTurn, site)));
+      b.CreateStore(field(b, argument_, offsetof(ThreadContext, index), i32()),
+                    b.CreateConstInBoundsGEP1_64(i8(), last, offsetof(LastTurn, thread)));
+      return nullptr;
+    });
+  }
+
+  void lower_free_ranges() {
+    auto field_of = [&](size_t offset, llvm::Type* type) {
+      return [=, this](IRBuilder<>& b, llvm::CallInst& call) -> Value* {
+        Value* ranges = field(b, group_, offsetof(GroupContext, free_ranges), pointer());
+        const uint64_t index = llvm::cast<llvm::ConstantInt>(call.getArgOperand(0))->getZExtValue();
+        return field(b, ranges, index * sizeof(FreeRange) + offset, type);
+      };
+    };
+    lower_calls_of(free_begin_function, field_of(offsetof(FreeRange, begin), pointer()));
+    lower_calls_of(free_bytes_function, field_of(offsetof(FreeRange, bytes), i64()));
   }
 
   // Element `axis` of three uint32_t at `offset`.
@@ -403,22 +437,19 @@ class ThreadLowering {
   }
 
   Value* lower_cross_lane(IRBuilder<>& b, llvm::CallInst& call, Intrinsic intrinsic) {
-    constexpr unsigned max_operands = 7;
-    if (!operands_) {
-      IRBuilder<> at_start(&thread_->getEntryBlock(), thread_->getEntryBlock().begin());
-      operands_ = at_start.CreateAlloca(llvm::ArrayType::get(i64(), max_operands));
-    }
-    if (call.arg_size() > max_operands) throw std::logic_error("[jit] too many operands");
+    if (call.arg_size() > LaneValues::most_operands)
+      throw std::logic_error("[jit] too many operands");
+    Value* values = field(b, argument_, offsetof(ThreadContext, values), pointer());
     for (unsigned i = 0; i < call.arg_size(); ++i) {
       Value* bits = call.getArgOperand(i);
       if (bits->getType()->isFloatTy()) bits = b.CreateBitCast(bits, i32());
       bits = b.CreateZExt(bits, i64());
-      b.CreateStore(bits, b.CreateConstInBoundsGEP1_64(i64(), operands_, i));
+      b.CreateStore(bits, b.CreateConstInBoundsGEP1_64(i64(), values, i * simdgroup_width));
     }
-    auto* type = llvm::FunctionType::get(i64(), {pointer(), i32(), i32(), pointer()}, false);
+    auto* type = llvm::FunctionType::get(i64(), {pointer(), i32(), i32()}, false);
     Value* result = call_runtime(b, type, offsetof(ReferenceRuntime, cross_lane),
                                  {argument_, b.getInt32(static_cast<uint32_t>(intrinsic)),
-                                  b.getInt32(site_of_.lookup(&call)), operands_});
+                                  b.getInt32(site_of_.lookup(&call))});
     if (call.getType()->isFloatTy())
       return b.CreateBitCast(b.CreateTrunc(result, i32()), call.getType());
     return result;
@@ -438,7 +469,6 @@ class ThreadLowering {
   llvm::Function* thread_ = nullptr;
   llvm::Argument* argument_ = nullptr;
   Value *group_ = nullptr, *runtime_ = nullptr, *memory_ = nullptr, *cancelled_ = nullptr;
-  llvm::AllocaInst* operands_ = nullptr;
   llvm::DenseMap<const llvm::Instruction*, uint32_t> site_of_;
   uint32_t sites_ = 0;
 };

@@ -148,7 +148,7 @@ class Job {
     CompiledKernel kernel;
     kernel.interface = interface_;
     if (options_.lowering == Lowering::checked) {
-      instrument(kernel_of(*module), interface_, source_);
+      kernel.has_fences = instrument(kernel_of(*module), interface_, source_);
       to_reference(std::move(module), kernel);
       kernel.lowering = Lowering::checked;
     } else if (options_.lowering == Lowering::reference) {
