@@ -27,9 +27,9 @@ void FenceOrder::begin() {
 void FenceOrder::fence(const PastAccess& now) {
   if (threads_.empty()) threads_.resize(most_threads);
   has_any_ = true;
-  Thread& thread = threads_[now.thread];
+  Thread& thread = threads_[now.thread()];
   ++thread.fences;
-  thread.epoch = now.epoch;
+  thread.epoch = now.epoch();
   for (const Release& release : thread.heard) acquired_.push_back({release, now});
   thread.heard.clear();
 }
@@ -38,14 +38,14 @@ void FenceOrder::read(const PastAccess& now, uintptr_t address, const Releases& 
   auto found = releases.find(address);
   if (found == releases.end()) return;
   if (threads_.empty()) threads_.resize(most_threads);
-  for (const Release& release : found->second) add(threads_[now.thread].heard, release);
+  for (const Release& release : found->second) add(threads_[now.thread()].heard, release);
 }
 
 void FenceOrder::write(const PastAccess& now, uintptr_t address, Releases& releases) const {
-  if (fences_of(now.thread) == 0) return;
-  const Thread& thread = threads_[now.thread];
+  if (fences_of(now.thread()) == 0) return;
+  const Thread& thread = threads_[now.thread()];
   std::vector<Release>& list = releases[address];
-  add(list, {now.group, thread.epoch, static_cast<uint16_t>(now.thread), thread.fences});
+  add(list, {now.group(), thread.epoch, static_cast<uint16_t>(now.thread()), thread.fences});
   for (const Acquired& one : acquired_) {
     if (one.by.is_before(now)) add(list, one.release);
   }
@@ -54,9 +54,9 @@ void FenceOrder::write(const PastAccess& now, uintptr_t address, Releases& relea
 bool FenceOrder::is_before(const PastAccess& earlier, const PastAccess& now) const {
   for (const Acquired& one : acquired_) {
     const Release& release = one.release;
-    if (earlier.group != release.group || !one.by.is_before(now)) continue;
-    if (earlier.epoch < release.epoch ||
-        (earlier.thread == release.thread && earlier.fences < release.fences)) {
+    if (earlier.group() != release.group || !one.by.is_before(now)) continue;
+    if (earlier.epoch() < release.epoch ||
+        (earlier.thread() == release.thread && earlier.fences() < release.fences)) {
       return true;
     }
   }

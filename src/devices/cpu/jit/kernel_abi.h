@@ -78,9 +78,10 @@ struct LaneValues {
 //
 // `site` numbers the places of the function where a thread can be parked, so that every path visits
 // them in rising order but for the back edges of loops: blocks in topological order, a loop's
-// blocks next to each other, then the loop's back edge (`converge`, only in loops that hold another
-// site), then what follows the loop. When no lane of a simdgroup can run, those at the smallest
-// site go on, as one operation. These are exactly the lanes that a mask would hold there.
+// blocks next to each other, then the loop's back edge (`converge`, only in loops in whose sites
+// lanes of different turns could meet), then what follows the loop. When no lane of a simdgroup can
+// run, those at the smallest site go on, as one operation. These are exactly the lanes that a mask
+// would hold there.
 struct ThreadContext;
 struct ReferenceRuntime {
   // `operation` is a msl::Intrinsic; operands (which the thread has put into ThreadContext::values)

@@ -161,13 +161,8 @@ bool GroupChecker::access(const ThreadContext& thread, const AccessSite& site,
 }
 
 PastAccess GroupChecker::state_of(const ThreadContext& thread) const {
-  PastAccess now;
-  now.group = group_number_;
-  now.epoch = epoch_ & ((uint32_t{1} << 20) - 1);
-  now.thread = thread.index & 1023;
-  now.simd_stamp = stamp_of_simdgroup_[thread.simdgroup];
-  now.fences = fences_.fences_of(thread.index);
-  return now;
+  return PastAccess(group_number_, thread.index, epoch_, stamp_of_simdgroup_[thread.simdgroup],
+                    fences_.fences_of(thread.index));
 }
 
 void GroupChecker::fence(const ThreadContext& thread) noexcept {
@@ -183,10 +178,10 @@ void GroupChecker::check_order(const Access& access, const Target& target) {
   const bool is_threadgroup = target.space == AccessObject::threadgroup;
   const bool is_undefined = is_threadgroup || !checker_.buffers_[target.argument].has_contents;
   PastAccess now = state_of(access.thread);
-  now.site = checker_.number_of(&access.site);
-  now.is_atomic = (access.site.kind & AccessSite::atomic) != 0;
-  const bool is_plain_write = writes && !now.is_atomic;
-  if (now.is_atomic) {
+  const bool is_atomic = (access.site.kind & AccessSite::atomic) != 0;
+  now.set_site(checker_.number_of(&access.site), is_atomic);
+  const bool is_plain_write = writes && !is_atomic;
+  if (is_atomic) {
     Releases& releases = is_threadgroup ? threadgroup_releases_ : checker_.releases_;
     const auto address = reinterpret_cast<uintptr_t>(access.address);
     if (reads) fences_.read(now, address, releases);
@@ -218,11 +213,11 @@ void GroupChecker::check_order(const Access& access, const Target& target) {
 
 void GroupChecker::report_race(const Access& access, const Target& target, const PastAccess& other,
                                const char* at) {
-  const AccessSite& other_site = checker_.site_of(other.site);
+  const AccessSite& other_site = checker_.site_of(other.site());
   KernelFinding found = finding("race", access, target);
   found.byte = at - target.base;
   found.has_other_thread = true;
-  set_thread(found.other_thread, other.group, other.thread);
+  set_thread(found.other_thread, other.group(), other.thread());
   found.other_writes = (other_site.kind & AccessSite::writes) != 0;
   found.other_line = other_site.line;
   found.other_column = other_site.column;

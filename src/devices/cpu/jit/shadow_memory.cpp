@@ -4,26 +4,19 @@
 
 namespace holdfast::jit {
 
-void ShadowMemory::Cell::add(const PastAccess& now, bool writes) {
-  if (writes) write_.is_written = 1;
-  if (writes && !now.is_atomic) {
-    // Whoever raced with those before races with this one, too, or has been reported.
-    write_ = now;
-    write_.is_written = 1;
-    if (others_) *others_ = {};
-    return;
-  }
+void ShadowMemory::Cell::add_other(const PastAccess& now, bool writes) {
+  if (writes) write_.set_written();
   PastAccess &first = others_->first, &second = others_->second;
-  if (first.site == 0 || first.is_same_thread(now)) {
+  if (first.site() == 0 || first.is_same_thread(now)) {
     first = now;
-  } else if (second.site == 0 || second.is_same_thread(now)) {
+  } else if (second.site() == 0 || second.is_same_thread(now)) {
     second = now;
   } else if (first.is_before(now)) {
     first = now;
   } else if (second.is_before(now)) {
     second = now;
-  } else if (first.group == second.group &&
-             (now.group != first.group ||
+  } else if (first.group() == second.group() &&
+             (now.group() != first.group() ||
               (first.simdgroup() == second.simdgroup() && now.simdgroup() != first.simdgroup()))) {
     // Of two groups, or of two simdgroups: no later thread can be ordered with both.
     second = now;

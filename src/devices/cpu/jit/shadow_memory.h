@@ -16,29 +16,54 @@
 namespace holdfast::jit {
 
 // An access of a thread, and how many barriers were behind it. Most of what a dispatch costs in
-// memory: 16 bytes for each 4 that it writes, 48 once others read them.
-struct PastAccess {
-  uint32_t site = 0;  // which AccessSite, by a number that the checker gives it; 0: none
-  uint32_t group = 0;
-  uint16_t simd_stamp = 0;   // barriers that the simdgroup had passed
-  uint16_t fences = 0;       // that the thread had passed
-  uint32_t thread : 10 = 0;  // in the group
-  uint32_t is_atomic : 1 = 0;
-  uint32_t is_written : 1 = 0;  // of Cell::write: somebody has written the cell
-  // Barriers that the group had passed. It begins again after a million of them: two accesses that
-  // are exactly so far apart look as if there were none between them.
-  uint32_t epoch : 20 = 0;
+// memory: 16 bytes for each 4 that it writes, 48 once others read them. Two words, so that it is
+// made in registers.
+class PastAccess {
+ public:
+  PastAccess() = default;
+  // `epoch`: barriers that the group had passed; it begins again after a million of them, so that
+  // two accesses that are exactly so far apart look as if there were none between them.
+  // `simd_stamp`: those that the simdgroup had passed; `fences`: those of the thread.
+  PastAccess(uint32_t group, uint32_t thread, uint32_t epoch, uint16_t simd_stamp, uint16_t fences)
+      : who_(uint64_t{group} << 32),
+        when_(thread | uint64_t{epoch & epoch_limit} << epoch_shift |
+              uint64_t{simd_stamp} << stamp_shift | uint64_t{fences} << fences_shift) {}
 
-  uint32_t simdgroup() const { return thread / simdgroup_width; }
+  // `site`: which AccessSite, by a number that the checker gives it.
+  void set_site(uint32_t site, bool is_atomic) {
+    who_ |= site;
+    when_ |= uint64_t{is_atomic} << atomic_shift;
+  }
+  // Of the last write to a place: somebody has written there, perhaps by an atomic operation.
+  void set_written() { when_ |= uint64_t{1} << written_shift; }
+
+  uint32_t site() const { return static_cast<uint32_t>(who_); }  // 0: there was no access
+  uint32_t group() const { return static_cast<uint32_t>(who_ >> 32); }
+  uint32_t thread() const { return when_ & thread_mask; }  // in the group
+  uint32_t simdgroup() const { return thread() / simdgroup_width; }
+  uint32_t epoch() const { return when_ >> epoch_shift & epoch_limit; }
+  uint16_t fences() const { return static_cast<uint16_t>(when_ >> fences_shift); }
+  bool is_atomic() const { return (when_ >> atomic_shift & 1) != 0; }
+  bool is_written() const { return (when_ >> written_shift & 1) != 0; }
+
   bool is_same_thread(const PastAccess& other) const {
-    return group == other.group && thread == other.thread;
+    return group() == other.group() && thread() == other.thread();
   }
   // Whether a barrier, or the thread itself, puts it before `later`.
   bool is_before(const PastAccess& later) const {
-    if (group != later.group) return false;
-    if (thread == later.thread || epoch != later.epoch) return true;
-    return simdgroup() == later.simdgroup() && simd_stamp != later.simd_stamp;
+    if (group() != later.group()) return false;
+    const uint64_t differ = when_ ^ later.when_;
+    if ((differ & thread_mask) == 0 || (differ >> epoch_shift & epoch_limit) != 0) return true;
+    return (differ & thread_mask) < simdgroup_width && (differ >> stamp_shift & 0xffff) != 0;
   }
+
+ private:
+  static constexpr int atomic_shift = 10, written_shift = 11, epoch_shift = 12, stamp_shift = 32,
+                       fences_shift = 48;
+  static constexpr uint64_t thread_mask = (1 << atomic_shift) - 1;
+  static constexpr uint32_t epoch_limit = (1 << (stamp_shift - epoch_shift)) - 1;
+
+  uint64_t who_ = 0, when_ = 0;
 };
 static_assert(sizeof(PastAccess) == 16);
 
@@ -55,12 +80,11 @@ class ShadowMemory {
    public:
     Cell(PastAccess& write, Others* others) : write_(write), others_(others) {}
 
-    bool is_written() const { return write_.is_written != 0; }
+    bool is_written() const { return write_.is_written(); }
     // What another group left of threadgroup memory is nothing.
     void belong_to(uint32_t group) {
-      if (write_.group == group) return;
-      write_ = {};
-      write_.group = group;
+      if (write_.group() == group) return;
+      write_ = PastAccess(group, 0, 0, 0, 0);
       if (others_) *others_ = {};
     }
 
@@ -70,21 +94,29 @@ class ShadowMemory {
     const PastAccess* conflict(const PastAccess& now, bool is_plain_write,
                                IsBefore is_before) const {
       auto races = [&](const PastAccess& other) {
-        return other.site != 0 && !other.is_before(now) && !is_before(other, now);
+        return other.site() != 0 && !other.is_before(now) && !is_before(other, now);
       };
       if (races(write_)) return &write_;
       if (!others_) return nullptr;
       for (const PastAccess* other : {&others_->first, &others_->second}) {
         // Reads do not race with reads, nor atomic operations with each other.
-        const bool may_race = is_plain_write || other->is_atomic != now.is_atomic;
+        const bool may_race = is_plain_write || other->is_atomic() != now.is_atomic();
         if (may_race && races(*other)) return other;
       }
       return nullptr;
     }
     // `others` must be there unless it is a plain write.
-    void add(const PastAccess& now, bool writes);
+    void add(const PastAccess& now, bool writes) {
+      if (!writes || now.is_atomic()) return add_other(now, writes);
+      // Whoever raced with those before races with this one, too, or has been reported.
+      write_ = now;
+      write_.set_written();
+      if (others_) *others_ = {};
+    }
 
    private:
+    void add_other(const PastAccess& now, bool writes);
+
     PastAccess& write_;
     Others* const others_;
   };

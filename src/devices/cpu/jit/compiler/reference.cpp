@@ -228,7 +228,8 @@ class ThreadLowering {
         for (llvm::Instruction& instruction : *step.block) {
           if (is_site(instruction)) site_of_[&instruction] = sites_++;
         }
-      } else if (holds_site(*loop_of(loops, step.block))) {
+      } else if (holds_site(*loop_of(loops, step.block)) &&
+                 may_come_apart(*loop_of(loops, step.block), loops, dominators)) {
         end_sites[step.block] = sites_++;
       }
     }
@@ -265,11 +266,67 @@ class ThreadLowering {
     return loop;
   }
 
-  static bool holds_site(const llvm::Loop& loop) {
+  // Whether lanes can be in different turns of the loop while they wait at its sites. Not when each
+  // turn comes by all of them, and by those of inner loops equally often: then those that are
+  // inside are always at one place, and those that have left wait behind the loop.
+  static bool may_come_apart(const llvm::Loop& loop, const llvm::LoopInfo& loops,
+                             const llvm::DominatorTree& dominators) {
+    llvm::SmallVector<llvm::BasicBlock*, 4> latches;
+    loop.getLoopLatches(latches);
+    auto is_passed_each_turn = [&](const llvm::BasicBlock* block) {
+      return std::all_of(latches.begin(), latches.end(), [&](const llvm::BasicBlock* latch) {
+        return dominators.dominates(block, latch);
+      });
+    };
     for (llvm::BasicBlock* block : loop.blocks()) {
-      if (std::any_of(block->begin(), block->end(), is_site)) return true;
+      if (loops.getLoopFor(block) != &loop) continue;
+      if (std::any_of(block->begin(), block->end(), is_site) && !is_passed_each_turn(block))
+        return true;
+    }
+    for (const llvm::Loop* inner : loop) {
+      if (!holds_site(*inner)) continue;
+      if (!is_passed_each_turn(inner->getHeader()) || !has_uniform_turns(*inner) ||
+          may_come_apart(*inner, loops, dominators))
+        return true;
     }
     return false;
+  }
+
+  static bool holds_site(const llvm::Loop& loop) {
+    return std::any_of(loop.block_begin(), loop.block_end(), [](const llvm::BasicBlock* block) {
+      return std::any_of(block->begin(), block->end(), is_site);
+    });
+  }
+
+  // Whether all lanes make the same number of turns: what decides comes from constants alone, and
+  // from what counts the turns of this loop and of those around it.
+  static bool has_uniform_turns(const llvm::Loop& loop) {
+    llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
+    loop.getExitingBlocks(exiting);
+    llvm::DenseSet<const Value*> seen;
+    return std::all_of(exiting.begin(), exiting.end(), [&](llvm::BasicBlock* block) {
+      auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+      return branch && branch->isConditional() && is_uniform(branch->getCondition(), loop, seen);
+    });
+  }
+
+  static bool is_uniform(const Value* value, const llvm::Loop& loop,
+                         llvm::DenseSet<const Value*>& seen) {
+    if (llvm::isa<llvm::ConstantInt>(value) || !seen.insert(value).second) return true;
+    auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+    if (!instruction) return false;
+    auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction);
+    if (phi) {
+      // Of a loop that has one way in and one way round.
+      const llvm::Loop* counted = &loop;
+      while (counted && counted->getHeader() != phi->getParent())
+        counted = counted->getParentLoop();
+      if (!counted || phi->getNumIncomingValues() != 2 || !counted->getLoopLatch()) return false;
+    } else if (!llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::ICmpInst>(instruction)) {
+      return false;
+    }
+    return std::all_of(instruction->op_begin(), instruction->op_end(),
+                       [&](const llvm::Use& use) { return is_uniform(use.get(), loop, seen); });
   }
 
   uint32_t place_threadgroup_variables() {
