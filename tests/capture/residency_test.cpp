@@ -106,8 +106,10 @@ TEST_CASE("residency while capturing and while replaying") {
     CHECK(result.differences.empty());
     CHECK(result.checked >= 20 * scenario.held);
     CHECK(result.most_wired <= scenario.limit);
-    // A replay holds the results of an op once more while it puts them in their place.
-    CHECK(result.most_sets <= std::min(most_sets + 1, exec::Residency::max_sets));
+    CHECK(result.most_sets <= exec::Residency::max_sets);
+    // A replay holds the results of an op once more while it puts them in their place: no more than
+    // a large set has room for.
+    if (scenario.bytes_per_set >= 256 * KiB) CHECK(result.most_sets <= most_sets + 1);
     // What was held then is held now: as much is wired, and spread as far.
     CHECK(result.most_wired >= most_wired / 2);
     CHECK(result.most_sets >= most_sets / 2);
