@@ -294,23 +294,41 @@ void combine_row(int64_t splits, int64_t stride, const F* maxima, const F* sums,
   }
   F shift = largest == minus_infinity<F> ? F{0} : largest;
   F total = sink != nullptr ? exponential_of(*sink - shift) : F{0};
-  for (int64_t i = 0; i < splits; ++i) {
-    total += sums[i * stride] * exponential_of(maxima[i * stride] - shift);
+  // The weights of some splits at a time: exp(maximum - shift).
+  constexpr int64_t block = 64;
+  F weights[block];
+  int64_t first_weight = -1;
+  auto weigh_from = [&](int64_t first) {
+    int64_t count = smaller_of(block, splits - first);
+    if (first_weight == first) return count;
+    first_weight = first;
+    for (int64_t i = 0; i < count; ++i) weights[i] = maxima[(first + i) * stride];
+    exponentiate(weights, count, shift);
+    return count;
+  };
+  for (int64_t first = 0; first < splits; first += block) {
+    int64_t count = weigh_from(first);
+    for (int64_t i = 0; i < count; ++i) total += sums[(first + i) * stride] * weights[i];
   }
   constexpr int64_t piece = 256;
   F sum[piece];
-  for (int64_t first = 0; first < features; first += piece) {
-    int64_t count = smaller_of(piece, features - first);
-    for (int64_t d = 0; d < count; ++d) sum[d] = 0;
-    for (int64_t i = 0; i < splits; ++i) {
-      F factor = exponential_of(maxima[i * stride] - shift) / total;
-      const F* part = outputs + i * stride * features + first;
-      for (int64_t d = 0; d < count; ++d) sum[d] += part[d] * factor;
+  for (int64_t d = 0; d < features; d += piece) {
+    int64_t some = smaller_of(piece, features - d);
+    for (int64_t j = 0; j < some; ++j) sum[j] = 0;
+    for (int64_t first = 0; first < splits; first += block) {
+      int64_t count = weigh_from(first);
+      for (int64_t i = 0; i < count; ++i) {
+        F factor = weights[i] / total;
+        const F* part = outputs + (first + i) * stride * features + d;
+        HOLDFAST_VECTORISE
+        for (int64_t j = 0; j < some; ++j) sum[j] += part[j] * factor;
+      }
     }
-    if (splits == 0) {
-      for (int64_t d = 0; d < count; ++d) sum[d] = 0;
+    if constexpr (is_same<T, F>) {
+      std::memcpy(to + d, sum, static_cast<size_t>(some) * sizeof(F));
+    } else {
+      narrow(sum, some, to + d);
     }
-    for (int64_t d = 0; d < count; ++d) store_one(sum[d], to[first + d]);
   }
 }
 
