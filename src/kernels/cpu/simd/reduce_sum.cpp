@@ -4,10 +4,18 @@
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
+template <typename F, typename T>
+inline F to_compute(T value) {
+  if constexpr (is_same<F, T>)
+    return value;
+  else
+    return to_float(value);
+}
+
 // Sums of a block in a fixed number of lanes, whatever the vector width: the same bits on every
 // instruction set. `keep` neighbouring lanes stay apart (2 for complex numbers).
-template <typename F, int keep>
-inline void sum_block(const F* x, int64_t count, F* result) {
+template <typename F, int keep, typename T>
+inline void sum_block(const T* x, int64_t count, F* result) {
   using V = typename NativeVector<F>::type;
   constexpr int lanes = 128 / sizeof(F);
   constexpr int width = vector_bytes / sizeof(F);
@@ -17,10 +25,10 @@ inline void sum_block(const F* x, int64_t count, F* result) {
   if (count >= lanes) {
     V sum[vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) sum[v] = load_vector<V>(x + v * width);
+    for (int v = 0; v < vectors; ++v) sum[v] = load_lanes<F>(x + v * width);
     for (i = lanes; i + lanes <= count; i += lanes) {
 #pragma GCC unroll 8
-      for (int v = 0; v < vectors; ++v) sum[v] += load_vector<V>(x + i + v * width);
+      for (int v = 0; v < vectors; ++v) sum[v] += load_lanes<F>(x + i + v * width);
     }
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) store_vector(lane + v * width, sum[v]);
@@ -31,7 +39,7 @@ inline void sum_block(const F* x, int64_t count, F* result) {
     for (int k = 0; k < keep; ++k) lane[k] = 0;
   }
   for (; i < count; i += keep) {
-    for (int k = 0; k < keep; ++k) lane[k] += x[i + k];
+    for (int k = 0; k < keep; ++k) lane[k] += to_compute<F>(x[i + k]);
   }
   for (int k = 0; k < keep; ++k) result[k] = lane[k];
 }
@@ -60,14 +68,6 @@ inline void sum_columns(double* states, const F* const* row_pointers, int row_co
     HOLDFAST_VECTORISE
     for (int64_t i = 0; i < count; ++i) states[i] += static_cast<double>(row[i]);
   }
-}
-
-template <typename F, typename T>
-inline F to_compute(T value) {
-  if constexpr (is_same<F, T>)
-    return value;
-  else
-    return to_float(value);
 }
 
 // `sum`, of one column or of a register of columns, with `rows` rows added: four at a time, in
@@ -156,6 +156,16 @@ struct SumFloat {
     F sum;
     sum_block<F, 1>(x, count, &sum);
     state += static_cast<double>(sum);
+  }
+  // Half types: converted in registers, in the blocks that they would have in a buffer.
+  static inline void row(const T* x, int64_t length, int64_t, State& state)
+    requires(!is_same<T, F>)
+  {
+    for (int64_t i = 0; i < length; i += convert_block) {
+      F sum;
+      sum_block<F, 1>(x + i, length - i < convert_block ? length - i : convert_block, &sum);
+      state += static_cast<double>(sum);
+    }
   }
   static inline void columns(State* states, const F* const* rows, int row_count, int64_t count) {
     sum_columns(states, rows, row_count, count);
