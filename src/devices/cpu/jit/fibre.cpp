@@ -4,8 +4,8 @@ namespace holdfast::jit {
 
 #if defined(__x86_64__)
 
-// What a call must keep lies on the stack that is left, its end in *from. A jump in place of a
-// return: the processor would expect to return to whoever was called last.
+// What a call must keep lies on the stack that is left, its end in *from. Lanes mostly switch to
+// each other at one and the same place: the processor expects to return there, and does.
 asm(R"(
   .pushsection .text
   .p2align 4
@@ -27,8 +27,7 @@ holdfast_switch_stack:
   popq %r12
   popq %rbx
   popq %rbp
-  popq %rcx
-  jmp *%rcx
+  ret
   .size holdfast_switch_stack, . - holdfast_switch_stack
   .p2align 4
   .globl holdfast_enter_stack
