@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <stdexcept>
 
 #include <holdfast/memory.h>
@@ -354,8 +355,9 @@ class Player {
             std::memcpy(buffers[i], argument.value.data(), argument.value.size());
           }
         }
+        std::span<exec::BoundSlot> slots;
         if (exec::layers::want(exec::Layer::encoding)) {
-          note_slots(queue, command, arguments, *dispatch);
+          slots = note_slots(queue, command, arguments, *dispatch);
         }
         dispatch->buffers = buffers;
         dispatch->threadgroup_bytes = sizes;
@@ -367,6 +369,10 @@ class Player {
         made.pipeline = kernel;
         made.pipeline_identity = kernel->identity();
         made.dispatch = dispatch;
+        if (Ref<const exec::Pipeline> checked = exec::layers::on_dispatch(*kernel, slots)) {
+          queue.retain(*checked);
+          made.checked = checked.get();
+        }
         break;
       }
     }
@@ -374,8 +380,9 @@ class Player {
   }
 
   // What is bound to which slot, for the validator.
-  void note_slots(exec::Queue& queue, const Command& command,
-                  const std::vector<msl::KernelArgument>& arguments, exec::Dispatch& dispatch) {
+  std::span<exec::BoundSlot> note_slots(exec::Queue& queue, const Command& command,
+                                        const std::vector<msl::KernelArgument>& arguments,
+                                        exec::Dispatch& dispatch) {
     auto* slots = static_cast<exec::BoundSlot*>(queue.parameters(
         std::max<size_t>(arguments.size(), 1) * sizeof(exec::BoundSlot), alignof(exec::BoundSlot)));
     uint32_t count = 0;
@@ -387,16 +394,20 @@ class Player {
       noted->end = argument.bytes;
       if (argument.place.buffer == 0) continue;
       noted->buffer = memory(argument.place.buffer).buffer();
-      noted->begin = noted->end = argument.place.offset;
+      noted->begin = noted->start = noted->end = argument.place.offset;
       noted->is_input = true;
       for (const Binding& binding : command.bindings) {
-        if (binding.buffer != argument.place.buffer || binding.begin > noted->begin) continue;
+        if (binding.buffer != argument.place.buffer || binding.begin > noted->start ||
+            binding.end <= noted->start)
+          continue;
+        noted->begin = std::min(noted->begin, binding.begin);
         noted->end = std::max(noted->end, binding.end);
         if (binding.writes) noted->is_input = false;
       }
     }
     dispatch.slots = slots;
     dispatch.slot_count = count;
+    return {slots, count};
   }
 
   Ref<exec::Pipeline> pipeline(uint64_t id) {

@@ -130,5 +130,5 @@ TEST_CASE("replay: under validation, what a recorded dispatch does wrong is foun
     return found;
   };
   CHECK(found_with(16) == "");
-  CHECK(found_with(1) == "bindings.same-memory;");
+  CHECK(found_with(1) == "bindings.same-memory;kernels.race;");
 }
