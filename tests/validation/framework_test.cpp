@@ -1,6 +1,8 @@
 // The frame of validation: settings, modes, filters, counting, JSON, scopes.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -241,6 +243,47 @@ TEST_CASE("HOLDFAST_VALIDATE: reports on stderr, and a summary at exit") {
     ChildResult quiet = child({off});
     CHECK(quiet.exit_code == 0);
     CHECK(quiet.output.find("[validation]") == std::string::npos);
+  }
+}
+
+TEST_CASE("child: leaves things over") {
+  if (!is_child("child: leaves things over")) return;
+  const bool leaves_over = std::getenv("HOLDFAST_TEST_LEAVES_OVER") != nullptr;
+  metal::start_capture(std::getenv("HOLDFAST_TEST_CAPTURE"));
+  Stream first = new_stream(Device::cpu), second = new_stream(Device::cpu),
+         third = new_stream(Device::cpu);
+  array waited_for = affine(counting(16), 1, 0, first);
+  {
+    Gate gate(first);
+    async_eval(waited_for);
+    waited_for.event().wait(second);
+    gate.open();
+    waited_for.wait();
+  }
+  static array forgotten = affine(counting(16), 1, 0, third);
+  async_eval(forgotten);
+  if (leaves_over) return;
+  eval(affine(counting(16), 1, 0, second));
+  forgotten.wait();
+  metal::stop_capture();
+}
+
+TEST_CASE("HOLDFAST_VALIDATE: what is left over is told at exit") {
+  TemporaryFolder folder;
+  std::vector<std::string> variables = {"HOLDFAST_VALIDATE=resources",
+                                        "HOLDFAST_TEST_CAPTURE=" + folder.path() + "/left.hfcap"};
+  ChildResult clean = run_child("child: leaves things over", variables);
+  CHECK(clean.exit_code == 0);
+  CHECK_MESSAGE(clean.output.find("[validation]") == std::string::npos, clean.output);
+  std::filesystem::remove(folder.path() + "/left.hfcap");
+  variables.push_back("HOLDFAST_TEST_LEAVES_OVER=1");
+  ChildResult result = run_child("child: leaves things over", variables);
+  CHECK(result.exit_code == 0);
+  for (const char* id :
+       {"resources.leaked-capture", "resources.leaked-stream", "resources.leaked-event"}) {
+    CAPTURE(id);
+    CHECK_MESSAGE(result.output.find(std::string("id=") + id + " ") != std::string::npos,
+                  result.output);
   }
 }
 
