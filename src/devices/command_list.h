@@ -19,6 +19,10 @@
 
 namespace holdfast::exec {
 
+// What the bytes of a binding are, for checks; complex numbers are two of float32. Integers count
+// as numbers that are always finite.
+enum class Elements : uint8_t { unknown, integers, float16, bfloat16, float32, float64 };
+
 // One range of bytes that a command reads or writes.
 struct Binding {
   Buffer* buffer;
@@ -26,6 +30,7 @@ struct Binding {
   Storage* storage;
   int64_t begin, end;
   bool writes;
+  Elements elements = Elements::unknown;
 };
 
 // A command that must run before: because of its data, or only because memory is reused.

@@ -302,7 +302,7 @@ allocator::Buffer Queue::allocate(size_t bytes) {
       Allocator::get().allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
 }
 
-void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes) {
+void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes, Elements elements) {
   CommandList& list = open();
   Storage* storage = buffer->storage();
   HazardTable::Entry& entry = hazards_.find(storage);
@@ -317,7 +317,7 @@ void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes) {
     if (!mutated(Mutant::stamp_storage)) storage->stamp(device_queue_.get(), list.serial);
     entry.retained = buffer;
   }
-  list.bindings.push_back({buffer, buffer->identity(), storage, begin, end, writes});
+  list.bindings.push_back({buffer, buffer->identity(), storage, begin, end, writes, elements});
 }
 
 void Queue::retain(const Pipeline& pipeline) {

@@ -95,7 +95,8 @@ class Queue {
 
   // For Encoder, inside a transaction.
   allocator::Buffer allocate(size_t bytes);
-  void bind(Buffer* buffer, int64_t begin, int64_t end, bool writes);
+  void bind(Buffer* buffer, int64_t begin, int64_t end, bool writes,
+            Elements elements = Elements::unknown);
   void wait_for_input(const Event& event);
   void* parameters(size_t size, size_t alignment) {
     parameter_bytes_ = static_cast<uint32_t>(size);

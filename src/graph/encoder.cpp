@@ -39,6 +39,22 @@ exec::Buffer* bound_buffer(const array& a) {
   return exec::buffer_of(a.buffer());
 }
 
+exec::Elements elements_of(const array& a) {
+  switch (a.dtype().val()) {
+    case Dtype::Val::float16:
+      return exec::Elements::float16;
+    case Dtype::Val::bfloat16:
+      return exec::Elements::bfloat16;
+    case Dtype::Val::float32:
+    case Dtype::Val::complex64:
+      return exec::Elements::float32;
+    case Dtype::Val::float64:
+      return exec::Elements::float64;
+    default:
+      return exec::Elements::integers;
+  }
+}
+
 // What the layers want to know about each slot.
 std::span<exec::BoundSlot> note_slots(exec::Queue& queue, std::span<const KernelBinding> bindings,
                                       exec::Dispatch& dispatch) {
@@ -90,14 +106,14 @@ void Encoder::input(const array& a) {
   if (a.status() == array::evaluated) queue_.wait_for_input(a.event());
   if (a.size() == 0) return;
   auto [begin, end] = byte_interval(a);
-  queue_.bind(buffer, begin, end, false);
+  queue_.bind(buffer, begin, end, false, elements_of(a));
 }
 
 void Encoder::output(array& a) {
   exec::Buffer* buffer = bound_buffer(a);
   if (a.size() == 0) return;
   auto [begin, end] = byte_interval(a);
-  queue_.bind(buffer, begin, end, true);
+  queue_.bind(buffer, begin, end, true, elements_of(a));
 }
 
 void Encoder::raw_input(const allocator::Buffer& buffer, int64_t begin, int64_t end) {

@@ -48,6 +48,7 @@ std::span<const ValidationCase> cache_cases();
 std::span<const ValidationCase> resource_cases();
 std::span<const ValidationCase> kernel_cases();
 std::span<const ValidationCase> limit_cases();
+std::span<const ValidationCase> origin_cases();
 std::vector<ValidationCase> all_cases();
 // Those of kernels need a compiler.
 inline bool can_run(const ValidationCase& c) {

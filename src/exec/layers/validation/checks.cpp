@@ -21,6 +21,10 @@ constexpr CheckRow check_rows[] = {
     {Check::host_writes, "host-writes",
      "the host leaves alone what commands read; reads all inputs twice, so to be asked for by name",
      false},
+    {Check::nan, "nan",
+     "where NaN and infinity come up; looks at all numbers that commands read and write, so to be "
+     "asked for by name",
+     false},
 };
 
 constexpr Severity error = Severity::error, warning = Severity::warning;
@@ -137,6 +141,12 @@ constexpr KindRow kind_rows[] = {
     {Check::host_writes, "host-writes.input-changed", error,
      "bytes that a command reads were changed by no command, between its encoding and its end",
      "wait for what was computed from an array before its memory is written"},
+    {Check::nan, "nan.made", error, "a command whose inputs are all finite wrote a NaN",
+     "look at what the op was given: a logarithm or a root of a negative number, 0 / 0, or an "
+     "infinity on the way to a result"},
+    {Check::nan, "nan.infinity", warning, "a command whose inputs are all finite wrote an infinity",
+     "look at what the op was given: a division by zero, or a result beyond the largest number of "
+     "its type"},
     {Check::ownership, "ownership.only-binding", warning,
      "a temporary of an op is kept alive by nothing but its binding",
      "on an encoder that does not retain, register it (add_temporary)"},

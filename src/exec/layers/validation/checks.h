@@ -21,6 +21,7 @@ enum class Check : uint8_t {
   kernels,
   ownership,
   host_writes,
+  nan,
   count
 };
 

@@ -40,10 +40,11 @@ void Validator::take_digests(const Seen& seen) {
 }
 
 void Validator::on_complete(const CommandList& list) {
-  if (!checks_.has(Check::host_writes)) return;
+  if (!checks_.has(Check::host_writes) && !checks_.has(Check::nan)) return;
   Reports reports;
   {
     std::lock_guard guard(mutex_);
+    origin_watches_.erase({list.queue, list.serial});
     auto& digests = queues_[list.queue].digests;
     auto found = digests.find(list.serial);
     if (found == digests.end()) return;

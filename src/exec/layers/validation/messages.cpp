@@ -388,6 +388,18 @@ Report kernel_finding(const Side& side, const KernelPlaces& places, const Kernel
                      " the same" + there + ", with nothing between them that orders the two");
 }
 
+Report origin(const Side& side, const BufferRecord& buffer, bool is_nan, const MadeNumbers& made,
+              size_t numbers) {
+  Builder builder(is_nan ? "nan.made" : "nan.infinity");
+  const std::string value = is_nan ? "nan" : made.is_negative ? "-inf" : "inf";
+  builder.add(side).add(buffer);
+  builder.add("value", value).add("byte", number(made.first_byte));
+  builder.add("count", number(made.count)).add("numbers", number(numbers));
+  return builder.say(name_of(side) + ", whose inputs are all finite, wrote " + value + " at byte " +
+                     number(made.first_byte) + " of " + name_of(buffer) + ": " +
+                     number(made.count) + " of " + plural(numbers, "number"));
+}
+
 Report only_binding(const BufferRecord& buffer, const Side& side) {
   Builder builder("ownership.only-binding");
   builder.add(side).add(buffer);

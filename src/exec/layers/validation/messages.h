@@ -49,6 +49,15 @@ struct KernelPlaces {
 };
 Report kernel_finding(const Side& side, const KernelPlaces& places,
                       const exec::KernelFinding& finding);
+// Numbers that a command has made: NaNs, or infinities.
+struct MadeNumbers {
+  size_t count = 0;
+  int64_t first_byte = 0;  // of the buffer
+  bool is_negative = false;
+};
+// `numbers`: how many it has written to the buffer, at most.
+Report origin(const Side& side, const BufferRecord& buffer, bool is_nan, const MadeNumbers& made,
+              size_t numbers);
 Report only_binding(const BufferRecord& buffer, const Side& side);
 
 }  // namespace holdfast::validation::messages

@@ -91,6 +91,7 @@ void Validator::on_encode(const CommandList& list) {
 
 void Validator::on_commit(CommandList& list) {
   std::lock_guard guard(mutex_);
+  if (checks_.has(Check::nan)) watch_origins(list);
   auto found = queues_.find(list.queue);
   if (found == queues_.end() || found->second.open != list.serial) return;
   QueueRecord& queue = found->second;

@@ -5,10 +5,12 @@
 // takes another one. Reports are delivered after it was released.
 #pragma once
 
+#include <map>
 #include <unordered_set>
 
 #include "base/sync.h"
 #include "exec/layers/layer.h"
+#include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/records.h"
 #include "exec/layers/validation/reporter.h"
 
@@ -77,10 +79,15 @@ class Validator final : public exec::Layer {
   void note_writes(const Seen& seen);
   void check_hazards(const Seen& seen, Reports& reports);
   void take_digests(const Seen& seen);
+  void watch_origins(CommandList& list);
   void check_bindings(const Seen& seen, Reports& reports);
   void check_dispatch(const Seen& seen, Reports& reports);
   void check_limits(const Seen& seen, Reports& reports);
   void check_ownership(const CommandList& list, const QueueRecord& queue, Reports& reports);
+
+  // By a thread that runs the list.
+  void report_origin(const CommandList& list, const Command& command, const exec::Binding& binding,
+                     bool is_nan, const messages::MadeNumbers& made, size_t numbers) noexcept;
 
   // Without the mutex. `queue` will throw what cannot be thrown here.
   void deliver(Reports& reports, bool may_throw, const DeviceQueue* queue = nullptr);
@@ -96,6 +103,9 @@ class Validator final : public exec::Layer {
   std::unordered_map<uint64_t, PipelineRecord> pipelines_;
   // What runs in place of a pipeline, by its identity; null: nothing can.
   std::unordered_map<uint64_t, Ref<const Pipeline>> checked_;
+  class OriginWatch;
+  // Of the lists that run or will, by queue and serial.
+  std::map<std::pair<const DeviceQueue*, uint64_t>, std::shared_ptr<OriginWatch>> origin_watches_;
   std::unordered_set<std::string> names_;
   uint64_t made_buffers_ = 0;
 };

@@ -1,0 +1,84 @@
+// NaN and infinity: programs in which one comes up, and twins whose numbers stay finite, or in
+// which one is given.
+#include <limits>
+
+#include "validation/cases.h"
+
+namespace holdfast::testing {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+void logarithm(float x) {
+  OwnStream s;
+  eval(log(array({1.0f, x, 2.0f}), s));
+}
+
+void divide_in_half_precision(float divisor) {
+  OwnStream s;
+  array zeros = astype(array({0.0f, 0.0f}), float16, s);
+  array divisors = astype(array({1.0f, divisor}), float16, s);
+  eval(zeros, divisors);
+  eval(divide(zeros, divisors, s));
+}
+
+// What a later op makes of a NaN is not its fault.
+void chain(float x) {
+  OwnStream s;
+  array y = sqrt(array({4.0f, x}), s);
+  eval(y);
+  array z = exp(y, s);
+  eval(z);
+  eval(sum(z, false, s));
+}
+
+void divide_by(float divisor) {
+  OwnStream s;
+  eval(divide(array({-1.0f, 1.0f}), array({divisor, 2.0f}), s));
+}
+
+void exponential(float x) {
+  OwnStream s;
+  eval(exp(array({0.0f, x}), s));
+}
+
+void narrow(float x) {
+  OwnStream s;
+  eval(astype(array({x, 1.0f}), float16, s));
+}
+
+// An infinity that was given, as masks have it, is nobody's doing.
+void mask() {
+  OwnStream s;
+  array x = array({-1.0f, 1.0f});
+  array masked = where(greater(x, array(0.0f), s), x, array(-infinity), s);
+  eval(masked);
+  eval(softmax(masked, -1, false, s));
+  eval(full({4}, array(infinity), s));
+}
+
+#define ORIGIN(id, name, planted, clean, ...)                               \
+  {                                                                         \
+    "nan." id, name, "nan", [] { planted; }, [] { clean; }, { __VA_ARGS__ } \
+  }
+
+const ValidationCase cases[] = {
+    ORIGIN("made", "the logarithm of a negative number", logarithm(-1), logarithm(3),
+           {"value", "nan"}, {"byte", "4"}, {"count", "1"}, {"numbers", "3"}),
+    ORIGIN("made", "zero divided by zero, in half precision", divide_in_half_precision(0),
+           divide_in_half_precision(2), {"byte", "2"}, {"numbers", "2"}),
+    ORIGIN("made", "the first op of a chain, not those that hand its NaN on", chain(-1), chain(1),
+           {"op", "Sqrt"}, {"byte", "4"}),
+    ORIGIN("infinity", "a number is divided by zero", divide_by(0), divide_by(1), {"value", "-inf"},
+           {"byte", "0"}, {"severity", "warning"}),
+    ORIGIN("infinity", "exp of a large number; a mask", exponential(200), mask(), {"value", "inf"},
+           {"byte", "4"}),
+    ORIGIN("infinity", "a number that is too large for its new type", narrow(1e6f), narrow(1e3f),
+           {"value", "inf"}, {"buffer_bytes", "4"}),
+};
+
+}  // namespace
+
+std::span<const ValidationCase> origin_cases() { return cases; }
+
+}  // namespace holdfast::testing
