@@ -126,6 +126,7 @@ def test_streams_and_devices():
     mx.synchronize(stream)
 
 
+@pytest.mark.skipif(not mx.metal.is_available(), reason="built without the kernel compiler")
 def test_kernel_errors_name_the_line():
     kernel = mx.fast.metal_kernel("wrong", ["x"], ["y"], "uint i = thread_position_in_grid.x;\ny[i] = missing(x[i]);")
     with pytest.raises((RuntimeError, ValueError), match="missing") as caught:
