@@ -48,12 +48,29 @@ def contents():
                 yield os.path.join("holdfast", os.path.relpath(path, package)), path
 
 
+def tag():
+    return "cp311-abi3-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def wheel_file():
+    return f"Wheel-Version: 1.0\nGenerator: holdfast\nRoot-Is-Purelib: false\nTag: {tag()}\n"
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """What pip asks for first; without it, it would build everything to find out."""
+    information = f"holdfast-{version()}.dist-info"
+    folder = os.path.join(metadata_directory, information)
+    os.makedirs(folder, exist_ok=True)
+    for name, text in (("METADATA", metadata()), ("WHEEL", wheel_file())):
+        with open(os.path.join(folder, name), "w") as target:
+            target.write(text)
+    return information
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     build()
-    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    tag = f"cp311-abi3-{platform}"
     information = f"holdfast-{version()}.dist-info"
-    name = f"holdfast-{version()}-{tag}.whl"
+    name = f"holdfast-{version()}-{tag()}.whl"
     record = []
     with zipfile.ZipFile(os.path.join(wheel_directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
 
@@ -69,8 +86,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             with open(path, "rb") as source:
                 add(target, source.read(), os.access(path, os.X_OK))
         add(f"{information}/METADATA", metadata().encode())
-        add(f"{information}/WHEEL",
-            f"Wheel-Version: 1.0\nGenerator: holdfast\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
+        add(f"{information}/WHEEL", wheel_file().encode())
         record.append(f"{information}/RECORD,,")
         wheel.writestr(f"{information}/RECORD", "\n".join(record) + "\n")
     return name

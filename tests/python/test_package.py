@@ -24,8 +24,8 @@ def test_programs_for_mlx(tmp_path):
     (tmp_path / "beside.py").write_text("VALUE = 5\n")
     script.write_text(
         "import sys, beside\nimport mlx.core as mx\nfrom mlx.core import random\nimport mlx.core.linalg as linalg\n"
-        "import mlx\nassert mlx.core is mx and mx.metal.is_available() and __name__ == '__main__'\n"
-        "print(type(mx.ones(2) + random.uniform()).__module__, linalg.norm(mx.ones(4)).item(), sys.argv[1:], beside.VALUE)\n")
+        "import mlx\nassert mlx.core is mx and mx.metal.is_available() is KERNELS and __name__ == '__main__'\n"
+        "print(type(mx.ones(2) + random.uniform()).__module__, linalg.norm(mx.ones(4)).item(), sys.argv[1:], beside.VALUE)\n".replace("KERNELS", str(mx.metal.is_available())))
     result = run("-m", "holdfast.mlx", str(script), "one", "two")
     assert result.stdout.strip() == "holdfast.core 2.0 ['one', 'two'] 5", result.stderr
     result = run("-m", "holdfast.mlx", "-c", "import mlx.core as mx; print(mx.ones(2).sum().item())")
@@ -81,6 +81,27 @@ def test_exit_with_work_and_arrays_alive():
             "mx.async_eval([a + 1 for a in kept])\nf = mx.compile(lambda x: x + kept[0])\nf(kept[1])\n")
     result = run("-c", code)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.skipif(not os.environ.get("HOLDFAST_TEST_LONG") or "LD_PRELOAD" in os.environ, reason="builds everything once more")
+def test_pip_install_into_a_fresh_environment(tmp_path):
+    if run("-m", "venv", str(tmp_path / "venv")).returncode != 0:
+        pytest.skip("python3-venv is not installed")
+    root, python = os.path.join(os.path.dirname(__file__), "..", ".."), str(tmp_path / "venv" / "bin" / "python")
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HOLDFAST_PYTHON_PACKAGE")}
+    environment["HOLDFAST_BUILD_DIRECTORY"] = str(tmp_path / "build")
+
+    def check(*words):
+        result = subprocess.run([python, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    check("-m", "pip", "install", "--no-index", os.path.abspath(root))
+    assert check("-c", "import holdfast; print(holdfast.__version__)").strip() == holdfast.__version__
+    check("-c", "import holdfast.core as mx; k = mx.fast.metal_kernel('k', ['x'], ['y'], 'y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];') "
+          "if mx.metal.is_available() else None; r = k(inputs=[mx.arange(4)], grid=(4, 1, 1), threadgroup=(4, 1, 1), output_shapes=[(4,)], "
+          "output_dtypes=[mx.int32])[0] if k else 2 * mx.arange(4); assert r.tolist() == [0, 2, 4, 6]")
+    assert "kernel" in check("-m", "holdfast", "help")
 
 
 def test_version():
