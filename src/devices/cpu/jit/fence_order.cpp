@@ -24,7 +24,7 @@ void FenceOrder::begin() {
   acquired_.clear();
 }
 
-void FenceOrder::fence(const PastAccess& now) {
+void FenceOrder::fence(PastAccess now) {
   if (threads_.empty()) threads_.resize(most_threads);
   has_any_ = true;
   Thread& thread = threads_[now.thread()];
@@ -34,14 +34,14 @@ void FenceOrder::fence(const PastAccess& now) {
   thread.heard.clear();
 }
 
-void FenceOrder::read(const PastAccess& now, uintptr_t address, const Releases& releases) {
+void FenceOrder::read(PastAccess now, uintptr_t address, const Releases& releases) {
   auto found = releases.find(address);
   if (found == releases.end()) return;
   if (threads_.empty()) threads_.resize(most_threads);
   for (const Release& release : found->second) add(threads_[now.thread()].heard, release);
 }
 
-void FenceOrder::write(const PastAccess& now, uintptr_t address, Releases& releases) const {
+void FenceOrder::write(PastAccess now, uintptr_t address, Releases& releases) const {
   if (fences_of(now.thread()) == 0) return;
   const Thread& thread = threads_[now.thread()];
   std::vector<Release>& list = releases[address];
@@ -51,7 +51,7 @@ void FenceOrder::write(const PastAccess& now, uintptr_t address, Releases& relea
   }
 }
 
-bool FenceOrder::is_before(const PastAccess& earlier, const PastAccess& now) const {
+bool FenceOrder::is_before(PastAccess earlier, PastAccess now) const {
   for (const Acquired& one : acquired_) {
     const Release& release = one.release;
     if (earlier.group() != release.group || !one.by.is_before(now)) continue;

@@ -29,16 +29,16 @@ class FenceOrder {
   // Another group starts.
   void begin();
   // `now` is the thread that passes the fence, and when.
-  void fence(const PastAccess& now);
+  void fence(PastAccess now);
   bool has_any() const { return has_any_; }
   uint16_t fences_of(uint32_t thread) const { return has_any_ ? threads_[thread].fences : 0; }
 
   // The thread of `now` reads or writes `address` by an atomic operation.
-  void read(const PastAccess& now, uintptr_t address, const Releases& releases);
-  void write(const PastAccess& now, uintptr_t address, Releases& releases) const;
+  void read(PastAccess now, uintptr_t address, const Releases& releases);
+  void write(PastAccess now, uintptr_t address, Releases& releases) const;
 
   // Whether fences put `earlier` before `now`.
-  bool is_before(const PastAccess& earlier, const PastAccess& now) const;
+  bool is_before(PastAccess earlier, PastAccess now) const;
 
  private:
   struct Thread {

@@ -160,14 +160,9 @@ bool GroupChecker::access(const ThreadContext& thread, const AccessSite& site,
   return is_inside;
 }
 
-PastAccess GroupChecker::state_of(const ThreadContext& thread) const {
-  return PastAccess(group_number_, thread.index, epoch_, stamp_of_simdgroup_[thread.simdgroup],
-                    fences_.fences_of(thread.index));
-}
-
 void GroupChecker::fence(const ThreadContext& thread) noexcept {
   try {
-    fences_.fence(state_of(thread));
+    fences_.fence(state_of(thread, 0, false));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -177,9 +172,8 @@ void GroupChecker::check_order(const Access& access, const Target& target) {
   const bool writes = (access.site.kind & AccessSite::writes) != 0;
   const bool is_threadgroup = target.space == AccessObject::threadgroup;
   const bool is_undefined = is_threadgroup || !checker_.buffers_[target.argument].has_contents;
-  PastAccess now = state_of(access.thread);
   const bool is_atomic = (access.site.kind & AccessSite::atomic) != 0;
-  now.set_site(checker_.number_of(&access.site), is_atomic);
+  const PastAccess now = state_of(access.thread, checker_.number_of(&access.site), is_atomic);
   const bool is_plain_write = writes && !is_atomic;
   if (is_atomic) {
     Releases& releases = is_threadgroup ? threadgroup_releases_ : checker_.releases_;
@@ -187,7 +181,7 @@ void GroupChecker::check_order(const Access& access, const Target& target) {
     if (reads) fences_.read(now, address, releases);
     if (writes) fences_.write(now, address, releases);
   }
-  auto is_before = [&](const PastAccess& earlier, const PastAccess& later) {
+  auto is_before = [&](PastAccess earlier, PastAccess later) {
     return fences_.has_any() && fences_.is_before(earlier, later);
   };
   PastAccess other;

@@ -133,8 +133,11 @@ class GroupChecker {
   void check_order(const Access& access, const Target& target);
   void report_race(const Access& access, const Target& target, const PastAccess& other,
                    const char* at);
-  // The thread as it is now, between accesses.
-  PastAccess state_of(const ThreadContext& thread) const;
+  // The thread as it is now, at an access or (0) between two.
+  PastAccess state_of(const ThreadContext& thread, uint32_t site, bool is_atomic) const {
+    return PastAccess(site, is_atomic, group_number_, thread.index, epoch_,
+                      stamp_of_simdgroup_[thread.simdgroup], fences_.fences_of(thread.index));
+  }
   void report(const KernelChecker::Key& key, exec::KernelFinding found) {
     checker_.report(key, std::move(found));
   }

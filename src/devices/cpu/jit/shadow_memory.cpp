@@ -4,7 +4,7 @@
 
 namespace holdfast::jit {
 
-void ShadowMemory::Cell::add_other(const PastAccess& now, bool writes) {
+void ShadowMemory::Cell::add_other(PastAccess now, bool writes) {
   if (writes) write_.set_written();
   PastAccess &first = others_->first, &second = others_->second;
   if (first.site() == 0 || first.is_same_thread(now)) {

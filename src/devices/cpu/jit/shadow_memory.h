@@ -16,24 +16,22 @@
 namespace holdfast::jit {
 
 // An access of a thread, and how many barriers were behind it. Most of what a dispatch costs in
-// memory: 16 bytes for each 4 that it writes, 48 once others read them. Two words, so that it is
-// made in registers.
+// memory: 16 bytes for each 4 that it writes, 48 once others read them. Two words, which are handed
+// on by value: they are made in registers, and going through memory would stall each access.
 class PastAccess {
  public:
   PastAccess() = default;
+  // `site`: which AccessSite, by a number that the checker gives it.
   // `epoch`: barriers that the group had passed; it begins again after a million of them, so that
   // two accesses that are exactly so far apart look as if there were none between them.
   // `simd_stamp`: those that the simdgroup had passed; `fences`: those of the thread.
-  PastAccess(uint32_t group, uint32_t thread, uint32_t epoch, uint16_t simd_stamp, uint16_t fences)
-      : who_(uint64_t{group} << 32),
-        when_(thread | uint64_t{epoch & epoch_limit} << epoch_shift |
-              uint64_t{simd_stamp} << stamp_shift | uint64_t{fences} << fences_shift) {}
+  PastAccess(uint32_t site, bool is_atomic, uint32_t group, uint32_t thread, uint32_t epoch,
+             uint16_t simd_stamp, uint16_t fences)
+      : who_(site | uint64_t{group} << 32),
+        when_(thread | uint64_t{is_atomic} << atomic_shift |
+              uint64_t{epoch & epoch_limit} << epoch_shift | uint64_t{simd_stamp} << stamp_shift |
+              uint64_t{fences} << fences_shift) {}
 
-  // `site`: which AccessSite, by a number that the checker gives it.
-  void set_site(uint32_t site, bool is_atomic) {
-    who_ |= site;
-    when_ |= uint64_t{is_atomic} << atomic_shift;
-  }
   // Of the last write to a place: somebody has written there, perhaps by an atomic operation.
   void set_written() { when_ |= uint64_t{1} << written_shift; }
 
@@ -46,11 +44,11 @@ class PastAccess {
   bool is_atomic() const { return (when_ >> atomic_shift & 1) != 0; }
   bool is_written() const { return (when_ >> written_shift & 1) != 0; }
 
-  bool is_same_thread(const PastAccess& other) const {
+  bool is_same_thread(PastAccess other) const {
     return group() == other.group() && thread() == other.thread();
   }
   // Whether a barrier, or the thread itself, puts it before `later`.
-  bool is_before(const PastAccess& later) const {
+  bool is_before(PastAccess later) const {
     if (group() != later.group()) return false;
     const uint64_t differ = when_ ^ later.when_;
     if ((differ & thread_mask) == 0 || (differ >> epoch_shift & epoch_limit) != 0) return true;
@@ -84,15 +82,14 @@ class ShadowMemory {
     // What another group left of threadgroup memory is nothing.
     void belong_to(uint32_t group) {
       if (write_.group() == group) return;
-      write_ = PastAccess(group, 0, 0, 0, 0);
+      write_ = PastAccess(0, false, group, 0, 0, 0, 0);
       if (others_) *others_ = {};
     }
 
     // The access that `now` races with; null when there is none. `is_before(earlier, now)` may know
     // more about their order than PastAccess does.
     template <class IsBefore>
-    const PastAccess* conflict(const PastAccess& now, bool is_plain_write,
-                               IsBefore is_before) const {
+    const PastAccess* conflict(PastAccess now, bool is_plain_write, IsBefore is_before) const {
       auto races = [&](const PastAccess& other) {
         return other.site() != 0 && !other.is_before(now) && !is_before(other, now);
       };
@@ -106,7 +103,7 @@ class ShadowMemory {
       return nullptr;
     }
     // `others` must be there unless it is a plain write.
-    void add(const PastAccess& now, bool writes) {
+    void add(PastAccess now, bool writes) {
       if (!writes || now.is_atomic()) return add_other(now, writes);
       // Whoever raced with those before races with this one, too, or has been reported.
       write_ = now;
@@ -115,7 +112,7 @@ class ShadowMemory {
     }
 
    private:
-    void add_other(const PastAccess& now, bool writes);
+    void add_other(PastAccess now, bool writes);
 
     PastAccess& write_;
     Others* const others_;
