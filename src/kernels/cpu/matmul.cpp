@@ -75,7 +75,7 @@ void MatmulPlan::plan_vector(bool in_parts) {
     tile = std::min(outputs, divide_up(divide_up(vector_work, depth), 512) * 512);
     if (in_parts && batch_.size * divide_up(outputs, tile) < usual_parts) {
       tile = std::min(outputs, simd::vector_outputs);
-      part_depth_ = std::min(k_, divide_up(divide_up(2 * vector_work, tile), 8) * 8);
+      part_depth_ = std::min(k_, divide_up(divide_up(4 * vector_work, tile), 8) * 8);
     }
   }
   row_tiles_ = divide_up(m_, tile_rows_);
