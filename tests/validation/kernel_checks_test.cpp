@@ -88,3 +88,35 @@ TEST_CASE("kernels are looked at only where the check is on") {
   eval(beyond(s.stream));
   CHECK(scope.reports().empty());
 }
+
+// Beyond what one thread runs alone: groups run on all workers, and look at the same memory.
+TEST_CASE("large dispatches are looked at by several threads") {
+  if (!metal::is_available()) return;
+  OwnStream s;
+  constexpr int size = 1 << 16;
+  array x = astype(arange(0, size, 1), float32, s.stream);
+  eval(x);
+  auto found = [&](const std::string& index) {
+    auto kernel = fast::metal_kernel("large", {"x"}, {"out"},
+                                     "uint i = thread_position_in_grid.x;\n"
+                                     "threadgroup float s[64];\n"
+                                     "s[thread_index_in_threadgroup] = x[i];\n"
+                                     "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+                                     "out[" +
+                                         index + "] = s[63 - thread_index_in_threadgroup];\n");
+    validation::Scope scope({.checks = "kernels"});
+    // The first run measures what a group costs.
+    for (int run = 0; run < 3; ++run) {
+      eval(kernel({x}, {Shape{size}}, {float32}, {size, 1, 1}, {64, 1, 1}, {}, 0.0f, false,
+                  s.stream));
+    }
+    std::string text;
+    for (const Report& report : scope.reports())
+      text += report.id + " " + report.field("line") + "/" + report.field("other_line") + ";";
+    return text;
+  };
+  CHECK(found("i") == "");
+  CHECK(found("i % 4096") == "kernels.race 5/5;");
+  // Always two groups, next to each other.
+  CHECK(found("min(i | 64, 65535u)") == "kernels.race 5/5;");
+}
