@@ -36,3 +36,7 @@ def test_transformer_learns():
     losses, write = transformer.train(60)
     assert losses[0] > 2.5 and losses[-1] < 0.8
     assert write("the ", 10).startswith("the ") and len(write("the ", 10)) == 14
+
+
+def test_no_example_is_left_out():
+    assert {name for name in os.listdir(EXAMPLES) if name.endswith(".py")} == {"fused_softmax.py", "transformer.py", "write_a_kernel.py"}
