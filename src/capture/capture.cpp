@@ -336,8 +336,11 @@ void Capture::read_memory(int64_t row, const std::string& events) {
     auto kind = in.value_up_to<uint8_t>(2);
     auto time = in.value<int64_t>();
     auto id = in.value<uint64_t>();
-    Buffer& buffer = buffers[id];
+    const auto [known, is_new] = buffers.try_emplace(id);
+    Buffer& buffer = known->second;
     buffer.id = id;
+    // A file that ends early may have the end of a buffer without its beginning.
+    if (is_new && !is_complete()) buffer.size = INT64_MAX;
     auto size = in.value<uint64_t>();
     buffer.stream = in.value<int32_t>();
     std::string_view op = in.text(), label = in.text();
