@@ -33,6 +33,35 @@ Place read_place(ByteReader& in) {
   return place;
 }
 
+// Does the file end as SQLite's journals do that name a journal of several databases? Ours never
+// do; rolling one back may delete the file that it names.
+bool names_other_journal(const std::string& journal) {
+  constexpr std::string_view magic("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8);
+  std::ifstream file(journal, std::ios::binary);
+  std::string end(magic.size(), '\0');
+  file.seekg(-static_cast<std::streamoff>(end.size()), std::ios::end);
+  return !file.read(end.data(), static_cast<std::streamsize>(end.size())) || end == magic;
+}
+
+// Rolls back what a process was writing when it was stopped, which a connection that only reads may
+// not. Returns why it cannot; empty: it could, or there was nothing to do.
+std::string roll_back_journal(sqlite3* reader, const std::string& path) {
+  auto look = [](sqlite3* database) {
+    return sqlite3_exec(database, "select 1 from sqlite_master", nullptr, nullptr, nullptr);
+  };
+  if (look(reader) == SQLITE_OK || sqlite3_extended_errcode(reader) != SQLITE_READONLY_ROLLBACK) {
+    return "";
+  }
+  // SQLite, too, looks for the journal beside what a link points to.
+  std::string file = std::filesystem::canonical(path).string();
+  if (names_other_journal(file + "-journal")) return "it names other files";
+  sqlite3* writer = nullptr;
+  sqlite3_open_v2(file.c_str(), &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::string problem = look(writer) == SQLITE_OK ? "" : sqlite3_errmsg(writer);
+  sqlite3_close(writer);
+  return problem;
+}
+
 }  // namespace
 
 msl::KernelSource source_of(const Pipeline& pipeline) {
@@ -54,6 +83,10 @@ Capture::Capture(const std::string& path) : name(path) {
                                nullptr);
   try {
     if (result != SQLITE_OK) fail("file", sqlite3_errmsg(database_));
+    std::string problem = roll_back_journal(database_, path);
+    if (!problem.empty()) {
+      fail("file", "its writer was stopped, and its journal cannot be rolled back: " + problem);
+    }
     read();
   } catch (...) {
     sqlite3_close(database_);
@@ -217,6 +250,10 @@ std::string Capture::why_not() const {
 void Capture::read() {
   sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  bool is_empty = true;
+  query("select 1 from sqlite_master limit 1", "file",
+        [&](sqlite3_stmt*, int64_t) { is_empty = false; });
+  if (is_empty) fail("file", "it is empty: what made it was stopped before it began to write");
   query("select key,value from meta", "meta",
         [&](sqlite3_stmt* s, int64_t) { meta[text_at(s, 0)] = text_at(s, 1); });
   uint64_t format = number("format");
@@ -281,11 +318,9 @@ void Capture::read() {
     if (command < 0 || command >= static_cast<int64_t>(found->second->commands.size())) {
       fail(where, "list " + std::to_string(list) + " has no command " + std::to_string(command));
     }
-    auto known = buffers.find(buffer);
-    if (known == buffers.end()) {
-      fail(where, "there is no buffer " + std::to_string(buffer));
-    }
-    if (begin < 0 || end < begin || static_cast<uint64_t>(end) > known->second.size) {
+    const Buffer* known = used_buffer(buffer, end);
+    if (!known) fail(where, "there is no buffer " + std::to_string(buffer));
+    if (begin < 0 || end < begin || static_cast<uint64_t>(end) > known->size) {
       fail(where, "bytes " + std::to_string(begin) + " to " + std::to_string(end) +
                       " are not inside buffer " + std::to_string(buffer));
     }
@@ -336,11 +371,8 @@ void Capture::read_memory(int64_t row, const std::string& events) {
     auto kind = in.value_up_to<uint8_t>(2);
     auto time = in.value<int64_t>();
     auto id = in.value<uint64_t>();
-    const auto [known, is_new] = buffers.try_emplace(id);
-    Buffer& buffer = known->second;
+    Buffer& buffer = buffers[id];
     buffer.id = id;
-    // A file that ends early may have the end of a buffer without its beginning.
-    if (is_new && !is_complete()) buffer.size = INT64_MAX;
     auto size = in.value<uint64_t>();
     buffer.stream = in.value<int32_t>();
     std::string_view op = in.text(), label = in.text();
@@ -349,11 +381,22 @@ void Capture::read_memory(int64_t row, const std::string& events) {
       continue;
     }
     buffer.size = size;
+    buffer.has_size = true;
     buffer.op = op;
     buffer.label = label;
     if (kind == 0) buffer.created = time;
   }
   if (!in.ok()) fail("memory row " + std::to_string(row), "it is damaged");
+}
+
+const Buffer* Capture::used_buffer(uint64_t id, int64_t end) {
+  auto found = buffers.find(id);
+  if (found != buffers.end() && found->second.has_size) return &found->second;
+  if (is_complete()) return nullptr;
+  Buffer& buffer = buffers[id];
+  buffer.id = id;
+  buffer.size = std::max(buffer.size, static_cast<uint64_t>(std::max<int64_t>(end, 0)));
+  return &buffer;
 }
 
 void Capture::read_lists() {
@@ -419,22 +462,15 @@ void Capture::read_list(int64_t row, List& list, const std::string& text,
       binding.begin = in.value<int64_t>();
       binding.end = in.value<int64_t>();
       binding.writes = in.boolean();
-      auto known = buffers.find(binding.buffer);
-      // What is known of buffers is written late: a file that ends early lacks the last of it.
-      if (in.ok() && known == buffers.end() && !is_complete()) {
-        known = buffers.try_emplace(binding.buffer).first;
-        known->second.id = binding.buffer;
-        known->second.size = INT64_MAX;
-      }
-      if (in.ok() && known == buffers.end()) {
-        fail(place, "there is no buffer " + std::to_string(binding.buffer));
-      }
-      if (in.ok() && (binding.begin < 0 || binding.end < binding.begin ||
-                      static_cast<uint64_t>(binding.end) > known->second.size)) {
+      if (!in.ok()) break;
+      const Buffer* known = used_buffer(binding.buffer, binding.end);
+      if (!known) fail(place, "there is no buffer " + std::to_string(binding.buffer));
+      if (binding.begin < 0 || binding.end < binding.begin ||
+          static_cast<uint64_t>(binding.end) > known->size) {
         fail(place, "it binds bytes " + std::to_string(binding.begin) + " to " +
                         std::to_string(binding.end) + " of buffer " +
                         std::to_string(binding.buffer) + ", which has " +
-                        std::to_string(known->second.size));
+                        std::to_string(known->size));
       }
     }
     for (size_t k = in.count(5); k > 0 && in.ok(); --k) {

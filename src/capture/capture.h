@@ -81,7 +81,10 @@ struct List {
 };
 
 struct Buffer {
-  uint64_t id = 0, size = 0;
+  uint64_t id = 0;
+  // Where `has_size` is false, the file ends early: as much as commands are known to use.
+  uint64_t size = 0;
+  bool has_size = false;
   int32_t stream = -1;
   std::string op, label;
   // Nanoseconds; -1: before the capture, or not in it.
@@ -121,6 +124,8 @@ struct Digest {
 
 class Capture {
  public:
+  // A process that was stopped while it recorded leaves a journal beside the file: what it was
+  // writing is rolled back, in the file.
   explicit Capture(const std::string& path);
   // A file that is in memory.
   Capture(std::string_view bytes, const std::string& name);
@@ -160,6 +165,9 @@ class Capture {
   void read_lists();
   void read_list(int64_t row, List& list, const std::string& commands, const std::string& times);
   void read_memory(int64_t row, const std::string& events);
+  // The buffer, of which bytes up to `end` are used, or null. What is known of buffers is written
+  // late: a file that ends early may lack a buffer, or have the end of its life alone.
+  const Buffer* used_buffer(uint64_t id, int64_t end);
   [[noreturn]] void fail(const std::string& where, const std::string& what) const;
   std::string read_file(int64_t blob, int64_t size) const;
   template <class Row>

@@ -329,7 +329,10 @@ TEST_CASE("capture: damaged and foreign files are refused with the place") {
   rewrite("not a database");
   CHECK(contains(file.error(), "[capture] " + file.path));
   rewrite("");
-  CHECK(contains(file.error(), "meta"));
+  CHECK(contains(file.error(), "file: it is empty"));
+  rewrite(bytes);
+  file.change("delete from meta where key='format'");
+  CHECK(contains(file.error(), "meta: it does not say which format it has"));
   rewrite(bytes);
   CHECK(file.error() == "");
   file.change("update meta set value='99' where key='format'");

@@ -72,13 +72,13 @@ std::string perfetto_json(const Capture& capture) {
                           {"thread", command.thread}}}});
     }
   }
-  std::multimap<int64_t, int64_t> changes;
+  std::multimap<int64_t, double> changes;
   for (const auto& [id, buffer] : capture.buffers) {
-    auto size = static_cast<int64_t>(buffer.size);
+    auto size = static_cast<double>(buffer.size);
     changes.emplace(std::max<int64_t>(buffer.created, 0), size);
     if (buffer.retired >= 0) changes.emplace(buffer.retired, -size);
   }
-  int64_t bytes = 0;
+  double bytes = 0;
   for (const auto& [time, change] : changes) {
     bytes += change;
     events.push_back({{"ph", "C"},

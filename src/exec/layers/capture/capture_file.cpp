@@ -45,6 +45,8 @@ CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
       run(("pragma max_page_count=" + std::to_string(std::max<uint64_t>(max_bytes / 16384, 1)))
               .c_str());
     }
+    // What the file is, and that it is not complete, is in it before anything else or with it.
+    begin();
     run(schema);
     meta_ = prepare("insert or replace into meta values(?,?)");
     blob_ = prepare("insert into blobs(digest,size,data) values(?,?,?)");
@@ -56,22 +58,24 @@ CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
     memory_ = prepare("insert into memory(events) values(?)");
     meta("format", std::to_string(format_version));
     meta("state", "recording");
+    commit();
   } catch (...) {
     close();
+    if (!path.empty()) ::unlink(path.c_str());  // nothing is in it
     throw;
   }
 }
 
-CaptureFile::~CaptureFile() {
-  // Takes the empty journal away; where it cannot, the file is no worse for it.
-  sqlite3_exec(database_, "pragma journal_mode=delete", nullptr, nullptr, nullptr);
-  close();
-}
+CaptureFile::~CaptureFile() { close(); }
 
 void CaptureFile::close() {
   for (sqlite3_stmt* s :
        {meta_, blob_, list_, contents_, digest_, pipeline_, queue_, memory_, file_}) {
     sqlite3_finalize(s);
+  }
+  // Takes the journal away; where it cannot, the file is no worse for it.
+  for (const char* sql : {"rollback", "pragma journal_mode=delete"}) {
+    sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
   }
   sqlite3_close(database_);
   ZSTD_freeCCtx(compressor_);

@@ -32,7 +32,8 @@ enum class Moment : int {
 // Every function throws std::runtime_error, with SQLite's reason, when it cannot write.
 class CaptureFile {
  public:
-  // Makes the file; one that is there is replaced. `max_bytes`: 0, or when to say that it is full.
+  // Makes the file, with its format and the state "recording"; one that is there is replaced.
+  // `max_bytes`: 0, or when to say that it is full.
   CaptureFile(const std::string& path, uint64_t max_bytes);
   ~CaptureFile();
   CaptureFile(const CaptureFile&) = delete;
