@@ -130,7 +130,17 @@ void Capture::query(const char* sql, const char* table, Row row) const {
   if (result != SQLITE_DONE) fail(table, sqlite3_errmsg(database_));
 }
 
-std::string Capture::blob(int64_t id) const {
+std::string Capture::bytes(const Contents& of) const {
+  auto file = files.find(of.blob);
+  std::string result = blob(of.blob, file == files.end() ? nullptr : &file->second);
+  // They go where that many bytes have room.
+  if (static_cast<int64_t>(result.size()) != of.size) {
+    fail("blobs row " + std::to_string(of.blob), "it has changed since it was read");
+  }
+  return result;
+}
+
+std::string Capture::blob(int64_t id, const exec::FileRange* file) const {
   std::string result;
   bool found = false;
   std::string where = "blobs row " + std::to_string(id);
@@ -140,11 +150,11 @@ std::string Capture::blob(int64_t id) const {
     int64_t size = sqlite3_column_int64(s, 1);
     if (size < 0 || size > largest_blob) fail(where, "its size is not what it says");
     if (sqlite3_column_type(s, 2) == SQLITE_NULL) {
-      result = read_file(id, size);
+      if (!file) fail(where, "it has no bytes");
+      result = read_file(where, *file, size);
       if (to_hex(hash_bytes(result)) != text_at(s, 0)) {
-        const exec::FileRange& range = files.at(id);
-        fail(where, "\"" + find_file(range.path) + "\" has changed: bytes " +
-                        std::to_string(range.first) + " to " + std::to_string(range.first + size) +
+        fail(where, "\"" + find_file(file->path) + "\" has changed: bytes " +
+                        std::to_string(file->first) + " to " + std::to_string(file->first + size) +
                         " are not those that were recorded");
       }
       return;
@@ -152,7 +162,9 @@ std::string Capture::blob(int64_t id) const {
     const void* data = sqlite3_column_blob(s, 2);
     auto packed = static_cast<size_t>(sqlite3_column_bytes(s, 2));
     unsigned long long stated = data ? ZSTD_getFrameContentSize(data, packed) : 0;
-    if (stated != static_cast<unsigned long long>(size)) {
+    // No frame of zstd is smaller than that: memory is only taken for what may be there.
+    constexpr size_t largest_ratio = 32768;
+    if (stated != static_cast<unsigned long long>(size) || stated / largest_ratio > packed) {
       fail(where, "its size is not what it says");
     }
     result.resize(static_cast<size_t>(size));
@@ -184,11 +196,8 @@ std::string Capture::find_file(const std::string& path) const {
   return "";
 }
 
-std::string Capture::read_file(int64_t id, int64_t size) const {
-  std::string where = "blobs row " + std::to_string(id);
-  auto found = files.find(id);
-  if (found == files.end()) fail(where, "it has no bytes");
-  const exec::FileRange& range = found->second;
+std::string Capture::read_file(const std::string& where, const exec::FileRange& range,
+                               int64_t size) const {
   std::string path = find_file(range.path);
   if (path.empty()) {
     fail(where, "\"" + range.path + "\" is missing, from which bytes " +
@@ -254,6 +263,9 @@ void Capture::read() {
   query("select 1 from sqlite_master limit 1", "file",
         [&](sqlite3_stmt*, int64_t) { is_empty = false; });
   if (is_empty) fail("file", "it is empty: what made it was stopped before it began to write");
+  // A view could say something else each time.
+  query("select name from sqlite_master where rootpage=0 or type not in ('table','index')", "file",
+        [&](sqlite3_stmt* s, int64_t) { fail("file", "\"" + text_at(s, 0) + "\" is no table"); });
   query("select key,value from meta", "meta",
         [&](sqlite3_stmt* s, int64_t) { meta[text_at(s, 0)] = text_at(s, 1); });
   uint64_t format = number("format");
@@ -270,7 +282,8 @@ void Capture::read() {
   if (has_files) {
     query("select blob,path,first from files", "files", [&](sqlite3_stmt* s, int64_t row) {
       exec::FileRange range{text_at(s, 1), sqlite3_column_int64(s, 2)};
-      if (range.first < 0 || range.first > INT64_MAX - largest_blob || range.path.empty()) {
+      if (range.first < 0 || range.first > INT64_MAX - largest_blob ||
+          !range.path.starts_with('/') || range.path.find('\0') != std::string::npos) {
         fail("files row " + std::to_string(row), "it is no range of a file");
       }
       files[sqlite3_column_int64(s, 0)] = std::move(range);

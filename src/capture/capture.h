@@ -156,9 +156,9 @@ class Capture {
   bool is_complete() const;
   uint64_t number(const std::string& key) const;  // 0 where there is none
 
-  // The bytes of a row of `blobs`, checked against their digest. Those of a file are read from
-  // there; one that is missing or has changed is a std::runtime_error that names it.
-  std::string blob(int64_t id) const;
+  // The bytes, checked against their digest. Those of a file are read from there; one that is
+  // missing or has changed is a std::runtime_error that names it. Nothing else reads other files.
+  std::string bytes(const Contents& of) const;
 
  private:
   void read();
@@ -169,7 +169,9 @@ class Capture {
   // late: a file that ends early may lack a buffer, or have the end of its life alone.
   const Buffer* used_buffer(uint64_t id, int64_t end);
   [[noreturn]] void fail(const std::string& where, const std::string& what) const;
-  std::string read_file(int64_t blob, int64_t size) const;
+  // The bytes of a row of `blobs`, checked against their digest; `file`: where they may be instead.
+  std::string blob(int64_t id, const exec::FileRange* file = nullptr) const;
+  std::string read_file(const std::string& where, const exec::FileRange& range, int64_t size) const;
   template <class Row>
   void query(const char* sql, const char* table, Row row) const;
 

@@ -198,12 +198,12 @@ class Player {
   }
 
   void write(Memory& into, const Contents& c) {
-    const std::string& bytes = blob(c.blob);
+    const std::string& bytes = bytes_of(c);
     std::memcpy(into.bytes() + c.begin, bytes.data(), bytes.size());
   }
 
-  const std::string& blob(int64_t id) {
-    auto found = blobs_.find(id);
+  const std::string& bytes_of(const Contents& c) {
+    auto found = blobs_.find(c.blob);
     if (found != blobs_.end()) return found->second;
     // Passes need the same bytes again; what does not fit is read again.
     constexpr size_t most_kept = size_t{1} << 30;
@@ -211,8 +211,8 @@ class Player {
       blobs_.clear();
       blob_bytes_ = 0;
     }
-    std::string& bytes = blobs_[id];
-    bytes = capture_.blob(id);
+    std::string& bytes = blobs_[c.blob];
+    bytes = capture_.bytes(c);
     blob_bytes_ += bytes.size();
     return bytes;
   }

@@ -344,6 +344,23 @@ TEST_CASE("capture: damaged and foreign files are refused with the place") {
   file.change("update blobs set data=x'00112233' where id=2");
   CHECK(contains(file.error(), "blobs row 2: "));
   rewrite(bytes);
+  // A frame that says that a GiB is in it, and ends there.
+  file.change("update blobs set size=1073741824,data=x'28b52ffde00000004000000000' where id=2");
+  CHECK(contains(file.error(), "blobs row 2: its size is not what it says"));
+  rewrite(bytes);
+  file.change("alter table blobs rename to others; create view blobs as select * from others");
+  CHECK(contains(file.error(), "file: \"blobs\" is no table"));
+  rewrite(bytes);
+  {
+    Capture read(file.path);
+    const capture::Contents& c = read.contents.at(0);
+    file.change(
+        "update blobs set (digest,size,data)=(select digest,size,data from blobs where size<>" +
+        std::to_string(c.size) + " limit 1) where id=" + std::to_string(c.blob));
+    CHECK_THROWS_WITH_AS(read.bytes(c), doctest::Contains("it has changed since it was read"),
+                         std::runtime_error);
+  }
+  rewrite(bytes);
   file.change("delete from queues");
   CHECK(contains(file.error(), "lists row 1: there is no queue"));
   CHECK_THROWS_AS(Capture("/nowhere.hfcap"), std::runtime_error);

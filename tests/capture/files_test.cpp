@@ -157,6 +157,54 @@ TEST_CASE("capture: a replay names the file that is missing or has changed") {
   CHECK(contains(file.error(), ": it has no bytes"));
 }
 
+TEST_CASE("capture: only contents may be in a file") {
+  Weights weights;
+  File file("elsewhere");
+  array w = weights.w();
+  eval(w);
+  record(file, [&] { eval(sum(w)); }, referring);
+  const std::string row = std::to_string(Capture(file.path).files.begin()->first);
+  for (const char* column : {"commands from lists", "times from lists", "events from memory"}) {
+    CAPTURE(column);
+    File other("other");
+    std::filesystem::copy_file(file.path, other.path);
+    other.change("create table one as select " + std::string(column) + " limit 1");
+    other.change("update blobs set data=null where id=(select * from one)");
+    other.change("insert into files select (select * from one),path,0 from files where blob=" +
+                 row);
+    CHECK(contains(other.error(), ": it has no bytes"));
+  }
+  for (const char* path : {"weights.safetensors", "", "../weights.safetensors"}) {
+    CAPTURE(path);
+    file.change("update files set path='" + std::string(path) + "'");
+    CHECK(contains(file.error(), "files row 1: it is no range of a file"));
+  }
+  // The name ends where the system thinks that it does.
+  file.change("update files set path=cast('" + weights.path + "' || x'002e' as text)");
+  CHECK(contains(file.error(), "files row 1: it is no range of a file"));
+}
+
+TEST_CASE("capture: bytes that are named for contents are copied for everything else") {
+  Weights weights;
+  File file("equal");
+  std::string bytes;
+  {
+    std::ifstream in(weights.path, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  int64_t row = 0;
+  {
+    exec::capture::CaptureFile writer(file.path, 0);
+    for (int i = 0; i < 2; ++i) {
+      writer.contents(capture::Moment::start, 1, 0, 1, 0, bytes, exec::FileRange{weights.path, 0});
+      row = writer.blob(bytes);
+    }
+  }
+  Capture read(file.path);
+  CHECK(read.files.size() == 1);
+  CHECK(!read.files.contains(row));
+}
+
 TEST_CASE("what is known of the files of buffers goes with the buffers") {
   Weights weights;
   exec::FileOrigins& origins = exec::FileOrigins::get();

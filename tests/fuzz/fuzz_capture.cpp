@@ -1,9 +1,12 @@
 // Captures: the bytes are a whole file, or the commands of a list in a file that is sound
 // otherwise, which is then replayed. Exceptions are the answer; anything else is a bug.
+//
+// Whole files may refer to "weights" beside them: 4096 bytes of which the i-th is 7 i.
 #include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <holdfast/holdfast.h>
@@ -15,12 +18,34 @@ using namespace holdfast;
 
 namespace {
 
-void read_whole(std::string_view bytes) { capture::Capture read(bytes, "fuzzed"); }
+// Of this process; goes with it.
+struct Folder {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("holdfast-fuzz-" + std::to_string(::getpid()));
+  Folder() {
+    std::filesystem::create_directories(path);
+    std::ofstream weights(path / "weights", std::ios::binary);
+    for (int i = 0; i < 4096; ++i) weights.put(static_cast<char>(7 * i));
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+const std::string& capture_path() {
+  static const Folder folder;
+  static const std::string path = (folder.path / "fuzzed.hfcap").string();
+  return path;
+}
+
+void read_whole(std::string_view bytes) {
+  capture::Capture read(bytes, capture_path());
+  for (const capture::Contents& contents : read.contents) read.bytes(contents);
+}
 
 void replay_list(std::string_view bytes) {
-  static const std::string path = (std::filesystem::temp_directory_path() /
-                                   ("holdfast-fuzz-" + std::to_string(::getpid()) + ".hfcap"))
-                                      .string();
+  const std::string& path = capture_path();
   {
     exec::capture::CaptureFile file(path, 0);
     exec::ByteWriter events;

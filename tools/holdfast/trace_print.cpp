@@ -139,7 +139,7 @@ void print_capture_command(const Capture& capture, int64_t number) {
                   buffer.size, buffer.op.c_str());
       for (const auto& c : capture.contents) {
         if (c.buffer != binding.buffer || c.begin > binding.begin || c.size < 4) continue;
-        std::string bytes = capture.blob(c.blob);
+        std::string bytes = capture.bytes(c);
         if (auto file = capture.files.find(c.blob); file != capture.files.end()) {
           std::printf("  from byte %" PRId64 " of %s\n", file->second.first,
                       file->second.path.c_str());

@@ -128,6 +128,10 @@ bool has_bytes(const FileRange& range, std::string_view bytes) {
   return true;
 }
 
+std::string key_of(const std::string& digest, std::string_view bytes) {
+  return digest + " " + std::to_string(bytes.size());
+}
+
 }  // namespace
 
 template <class... Values>
@@ -146,30 +150,34 @@ void CaptureFile::meta(const std::string& key, const std::string& value) {
   insert(meta_, key, value);
 }
 
-int64_t CaptureFile::blob(std::string_view bytes, const std::optional<FileRange>& from) {
-  std::string digest = to_hex(hash_bytes(bytes));
-  auto [place, is_new] = blobs_.try_emplace(digest + " " + std::to_string(bytes.size()), 0);
-  if (!is_new) return place->second;
-  auto size_before = static_cast<int64_t>(bytes.size());
-  if (from && bytes.size() >= worth_referring && has_bytes(*from, bytes)) {
-    if (!file_) {
-      // Only where there is a row for it: an empty table is a page of the file.
-      run("create table files(blob integer primary key, path text not null, first integer not "
-          "null)");
-      file_ = prepare("insert into files values(?,?,?)");
-    }
-    insert(blob_, digest, size_before, nullptr);
-    place->second = sqlite3_last_insert_rowid(database_);
-    insert(file_, place->second, from->path, from->first);
-    return place->second;
+std::optional<int64_t> CaptureFile::reference(std::string_view bytes, const FileRange& range) {
+  if (bytes.size() < worth_referring) return std::nullopt;
+  std::string digest = to_hex(hash_bytes(bytes)), key = key_of(digest, bytes);
+  if (auto known = references_.find(key); known != references_.end()) return known->second;
+  if (!has_bytes(range, bytes)) return std::nullopt;
+  if (!file_) {
+    // Only where there is a row for it: an empty table is a page of the file.
+    run("create table files(blob integer primary key, path text not null, first integer not "
+        "null)");
+    file_ = prepare("insert into files values(?,?,?)");
   }
+  insert(blob_, digest, static_cast<int64_t>(bytes.size()), nullptr);
+  int64_t row = sqlite3_last_insert_rowid(database_);
+  insert(file_, row, range.path, range.first);
+  return references_[key] = row;
+}
+
+int64_t CaptureFile::blob(std::string_view bytes) {
+  std::string digest = to_hex(hash_bytes(bytes));
+  auto [place, is_new] = blobs_.try_emplace(key_of(digest, bytes), 0);
+  if (!is_new) return place->second;
   packed_.resize(std::max(packed_.size(), ZSTD_compressBound(bytes.size())));
   size_t size =
       ZSTD_compressCCtx(compressor_, packed_.data(), packed_.size(), bytes.data(), bytes.size(), 1);
   if (ZSTD_isError(size)) {
     throw std::runtime_error(std::string("[capture] cannot compress: ") + ZSTD_getErrorName(size));
   }
-  insert(blob_, digest, size_before, Bytes{packed_.data(), size});
+  insert(blob_, digest, static_cast<int64_t>(bytes.size()), Bytes{packed_.data(), size});
   return place->second = sqlite3_last_insert_rowid(database_);
 }
 
@@ -181,7 +189,10 @@ void CaptureFile::list(int64_t id, int64_t sequence, int stream, int64_t serial,
 void CaptureFile::contents(Moment moment, int64_t list, int64_t command, int64_t buffer,
                            int64_t begin, std::string_view bytes,
                            const std::optional<FileRange>& from) {
-  insert(contents_, static_cast<int64_t>(moment), list, command, buffer, begin, blob(bytes, from));
+  std::optional<int64_t> row;
+  if (from) row = reference(bytes, *from);
+  if (!row) row = blob(bytes);
+  insert(contents_, static_cast<int64_t>(moment), list, command, buffer, begin, *row);
 }
 
 void CaptureFile::digest(int64_t list, int64_t command, int64_t buffer, int64_t begin, int64_t end,

@@ -42,11 +42,11 @@ class CaptureFile {
   void begin();
   void commit();
   void meta(const std::string& key, const std::string& value);
-  // The row of the bytes, compressed; equal bytes are one row. Where the range of a file has the
-  // same bytes, the row names it instead.
-  int64_t blob(std::string_view bytes, const std::optional<FileRange>& from = {});
+  // The row of the bytes, compressed; equal bytes are one row.
+  int64_t blob(std::string_view bytes);
   void list(int64_t id, int64_t sequence, int stream, int64_t serial, std::string_view commands,
             std::string_view times);
+  // Where the range of a file has the same bytes, it is named instead.
   void contents(Moment moment, int64_t list, int64_t command, int64_t buffer, int64_t begin,
                 std::string_view bytes, const std::optional<FileRange>& from = {});
   void digest(int64_t list, int64_t command, int64_t buffer, int64_t begin, int64_t end,
@@ -57,6 +57,8 @@ class CaptureFile {
   void memory(std::string_view events);
 
  private:
+  // The row that names the range in place of the bytes; none where the range has others.
+  std::optional<int64_t> reference(std::string_view bytes, const FileRange& range);
   void run(const char* sql);
   sqlite3_stmt* prepare(const char* sql);
   [[noreturn]] void fail(const char* doing);
@@ -69,7 +71,8 @@ class CaptureFile {
   sqlite3_stmt *meta_ = nullptr, *blob_ = nullptr, *list_ = nullptr, *contents_ = nullptr,
                *digest_ = nullptr, *pipeline_ = nullptr, *queue_ = nullptr, *memory_ = nullptr,
                *file_ = nullptr;
-  std::unordered_map<std::string, int64_t> blobs_;  // by digest and size
+  // By digest and size: rows with bytes, and those that name a file, which only contents may.
+  std::unordered_map<std::string, int64_t> blobs_, references_;
   ZSTD_CCtx_s* compressor_;
   std::string packed_;
 };
