@@ -7,7 +7,7 @@
 #include <holdfast/holdfast.h>
 
 #include "capture/file.h"
-#include "exec/kernel_library.h"
+#include "capture/programs.h"
 #include "exec/layers/capture/capture_file.h"
 #include "exec/layers/chaos/chaos.h"
 #include "support/gate.h"
@@ -162,16 +162,7 @@ TEST_CASE("capture: an attachment of a residency set among the commands is refus
   File file("attachment");
   {
     exec::capture::CaptureFile writer(file.path, 0);
-    exec::ByteWriter commands, times;
-    commands.value(int64_t{0});   // committed
-    commands.value(uint64_t{0});  // waits
-    commands.value(uint64_t{1});  // ops
-    commands.value(uint32_t{0});
-    commands.value(uint32_t{1});
-    commands.value(uint8_t{0});
-    commands.text("");
-    commands.value(uint64_t{1});  // commands
-    commands.value(uint8_t{4});
+    exec::ByteWriter commands = list_of_one(0, 4), times;
     commands.text(std::string(100, 'x'));
     times.value(int64_t{0});
     writer.queue(0, "cpu", false);

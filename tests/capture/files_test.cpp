@@ -8,10 +8,8 @@
 #include <holdfast/holdfast.h>
 
 #include "capture/file.h"
-#include "devices/cpu/jit/dispatch.h"
+#include "capture/programs.h"
 #include "exec/file_origins.h"
-#include "exec/kernel_library.h"
-#include "exec/kernel_request.h"
 #include "support/test_ops.h"
 
 using namespace holdfast;
@@ -214,20 +212,12 @@ TEST_CASE("what is known of the files of buffers goes with the buffers") {
 
 TEST_CASE("capture: function constants of four words, and those of format 1") {
   File file("constants");
-  msl::KernelSource source;
-  source.kernel = source.entry = "probe";
-  source.text =
-      "constant float4 c [[function_constant(3)]]; kernel void probe(device float4* y "
-      "[[buffer(0)]], uint i [[thread_position_in_grid]]) { y[i] = c; }";
-  source.parts.push_back({"probe", 0, source.text.size()});
-  source.constants.push_back({3, "c", "float4", {0x400000003f800000, 0x4080000040400000, 0, 0}});
   if (metal::is_available()) {
-    exec::KernelLibrary& library = exec::KernelLibrary::get();
-    jit::CompileOptions options;
-    options.instruction_set = jit::host_instruction_set();
-    Ref<const exec::KernelRequest> request =
-        make_ref<exec::KernelRequest>(source, options, library.compiler_version());
-    Ref<exec::Pipeline> pipeline = library.get(request);
+    const std::array<uint64_t, 4> bits{0x400000003f800000, 0x4080000040400000, 0, 0};
+    Ref<exec::Pipeline> pipeline = compiled_probe(
+        "constant float4 c [[function_constant(3)]]; kernel void probe(device float4* y "
+        "[[buffer(0)]], uint i [[thread_position_in_grid]]) { y[i] = c; }",
+        {{3, "c", "float4", bits}});
     record(file, [&] {
       array y = make_op("Probe", default_stream(Device::cpu), {}, {4},
                         [&](Encoder& encoder, const auto&, auto& out) {
@@ -241,7 +231,7 @@ TEST_CASE("capture: function constants of four words, and those of format 1") {
     REQUIRE(read.pipelines.size() == 1);
     const auto& constants = read.pipelines.begin()->second.constants;
     REQUIRE(constants.size() == 1);
-    CHECK(constants[0].bits == source.constants[0].bits);
+    CHECK(constants[0].bits == bits);
     exec::KernelLibrary::get().clear();
     CHECK(capture::replay(read).differences.empty());
   }

@@ -12,7 +12,7 @@
 #include <holdfast/holdfast.h>
 
 #include "capture/file.h"
-#include "exec/byte_stream.h"
+#include "capture/programs.h"
 #include "exec/layers/capture/capture_file.h"
 
 using namespace holdfast;
@@ -36,16 +36,7 @@ void add_event(ByteWriter& out, uint8_t kind, uint64_t buffer, uint64_t size) {
 
 // A list of one native command that writes the first 64 bytes of a buffer.
 void add_list(CaptureFile& file, int64_t id, uint64_t buffer) {
-  ByteWriter out, times;
-  out.value(int64_t{0});   // committed
-  out.value(uint64_t{0});  // waits
-  out.value(uint64_t{1});  // ops
-  out.value(uint32_t{0});
-  out.value(uint32_t{1});
-  out.value(uint8_t{2});
-  out.text("");
-  out.value(uint64_t{1});  // commands
-  out.value(uint8_t{0});
+  ByteWriter out = list_of_one(2, 0), times;
   for (const char* text : {"Add", "", ""}) out.text(text);
   out.value(int64_t{64});
   out.value(int64_t{1});

@@ -8,26 +8,12 @@
 #include <holdfast/validation.h>
 
 #include "capture/file.h"
-#include "devices/cpu/jit/dispatch.h"
-#include "exec/kernel_library.h"
+#include "capture/programs.h"
 #include "kernels/cpu/instruction_set.h"
 #include "support/test_ops.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
-
-namespace {
-
-array network(const array& x, Stream s) {
-  array h = x;
-  for (int layer = 0; layer < 4; ++layer) {
-    h = softmax(matmul(h, transpose(h, s), s) * array(0.1f), -1, false, s);
-    h = matmul(h, x, s) + exp(array(-0.01f) * x, s);
-  }
-  return h;
-}
-
-}  // namespace
 
 TEST_CASE("replay: only some commands are checked, and nothing behind them runs") {
   File file("only");
@@ -93,18 +79,9 @@ TEST_CASE("replay: on other instruction sets, the same within rounding") {
 
 TEST_CASE("replay: under validation, what a recorded dispatch does wrong is found") {
   if (!metal::is_available()) return;
-  msl::KernelSource source;
-  source.kernel = source.entry = "probe";
-  source.text =
+  Ref<exec::Pipeline> pipeline = compiled_probe(
       "kernel void probe(const device int* x [[buffer(0)]], device int* y [[buffer(1)]], "
-      "uint i [[thread_position_in_grid]]) { y[i] = x[i]; }";
-  source.parts.push_back({"probe", 0, source.text.size()});
-  jit::CompileOptions compile;
-  compile.instruction_set = jit::host_instruction_set();
-  exec::KernelLibrary& library = exec::KernelLibrary::get();
-  Ref<const exec::KernelRequest> request =
-      make_ref<exec::KernelRequest>(source, compile, library.compiler_version());
-  Ref<exec::Pipeline> pipeline = library.get(request);
+      "uint i [[thread_position_in_grid]]) { y[i] = x[i]; }");
   // `distance` elements between what the kernel reads and what it writes, in one buffer.
   auto found_with = [&](int distance) {
     File file("validated");

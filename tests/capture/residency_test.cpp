@@ -8,6 +8,7 @@
 #include <holdfast/holdfast.h>
 
 #include "capture/file.h"
+#include "capture/programs.h"
 #include "exec/residency.h"
 #include "exec/runtime.h"
 
@@ -18,15 +19,6 @@ namespace {
 
 constexpr size_t KiB = 1024;
 constexpr size_t usual = exec::Residency::default_bytes_per_set;
-
-array network(const array& x, Stream s) {
-  array h = x;
-  for (int layer = 0; layer < 4; ++layer) {
-    h = softmax(matmul(h, transpose(h, s), s) * array(0.1f), -1, false, s);
-    h = matmul(h, x, s) + exp(array(-0.01f) * x, s);
-  }
-  return h;
-}
 
 // What the system says that this process has locked.
 size_t locked_by_the_system() {
