@@ -36,26 +36,22 @@ std::pair<array, array> Arguments::operands(int first, int second) const {
                               type_name(values_[wrong]));
 }
 
-namespace {
-
-std::vector<array> arrays_of(PyObject* sequence, const auto& refuse) {
+std::vector<array> arrays_of(PyObject* sequence, const std::function<void(PyObject*)>& refuse) {
   Object items = as_sequence(sequence);
   std::vector<array> arrays;
   Py_ssize_t count = PySequence_Size(items.get());
   arrays.reserve(static_cast<size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
     Object item = Object::steal(PySequence_GetItem(items.get(), i));
-    if (!is_array(item.get())) refuse();
+    if (!is_array(item.get())) refuse(item.get());
     arrays.push_back(value_of(item.get()));
   }
   return arrays;
 }
 
-}  // namespace
-
 std::vector<array> Arguments::arrays(int place) const {
   if (!PySequence_Check(values_[place])) refuse(place, "a sequence of arrays");
-  return arrays_of(values_[place], [&] { refuse(place, "a sequence of arrays"); });
+  return arrays_of(values_[place], [&](PyObject*) { refuse(place, "a sequence of arrays"); });
 }
 
 std::vector<array> Arguments::rest_arrays() const {
@@ -164,10 +160,16 @@ constexpr const char* ints = "an int or a sequence of ints";
 
 }  // namespace
 
-std::vector<int> Arguments::integers(int place) const {
+std::optional<std::vector<int>> integers_of(PyObject* object) {
   std::vector<int> numbers;
-  if (!numbers_from(values_[place], numbers)) refuse(place, ints);
+  if (!numbers_from(object, numbers)) return std::nullopt;
   return numbers;
+}
+
+std::vector<int> Arguments::integers(int place) const {
+  std::optional<std::vector<int>> numbers = integers_of(values_[place]);
+  if (!numbers) refuse(place, ints);
+  return std::move(*numbers);
 }
 
 std::optional<std::vector<int>> Arguments::optional_integers(int place) const {

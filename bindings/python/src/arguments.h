@@ -2,6 +2,7 @@
 // that names function and parameter.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,5 +85,10 @@ int to_int(PyObject* object);
 bool is_integer(PyObject* object);
 // The elements of a list or tuple, or of anything that can be iterated over.
 Object as_sequence(PyObject* object);
+// The arrays of a sequence. `refuse` throws, for an element that is none.
+std::vector<array> arrays_of(PyObject* sequence,
+                             const std::function<void(PyObject* element)>& refuse);
+// An int or a sequence of ints; no value when it is neither.
+std::optional<std::vector<int>> integers_of(PyObject* object);
 
 }  // namespace holdfast::python

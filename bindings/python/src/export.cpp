@@ -26,8 +26,7 @@ Kwargs keywords_of(Arguments& a, int place) {
 
 // Called with a list of arrays and a dict of arrays; returns a list of arrays.
 std::function<Args(const Args&, const Kwargs&)> function_of(PyObject* callable) {
-  std::shared_ptr<PyObject> held(Py_NewRef(callable), [](PyObject* o) { drop_later(o); });
-  return [held](const Args& arguments, const Kwargs& keywords) {
+  return [held = shared(callable)](const Args& arguments, const Kwargs& keywords) {
     Object list = Object::steal(give_list(arguments));
     Object dictionary = Object::steal(PyDict_New());
     for (const auto& [name, value] : keywords) {
@@ -35,17 +34,9 @@ std::function<Args(const Args&, const Kwargs&)> function_of(PyObject* callable) 
     }
     Object both = Object::steal(PyTuple_Pack(2, list.get(), dictionary.get()));
     Object result = Object::steal(PyObject_Call(held.get(), both.get(), nullptr));
-    Object items = as_sequence(result.get());
-    Args outputs;
-    for (Py_ssize_t i = 0; i < PySequence_Size(items.get()); ++i) {
-      Object item = Object::steal(PySequence_GetItem(items.get(), i));
-      if (!is_array(item.get())) {
-        raise(PyExc_ValueError,
-              "an exported function must return arrays, got " + type_name(item.get()));
-      }
-      outputs.push_back(value_of(item.get()));
-    }
-    return outputs;
+    return arrays_of(result.get(), [](PyObject* element) {
+      raise(PyExc_ValueError, "an exported function must return arrays, got " + type_name(element));
+    });
   };
 }
 
@@ -132,8 +123,7 @@ PyObject* make_exporter(Arguments& a) {
     made = std::make_unique<FunctionExporter>(
         exporter(a.text(0), function, a.truth(2), a.is_none(3) ? "" : a.text(3)));
   } else {
-    std::shared_ptr<PyObject> held(Py_NewRef(a.object(0)), [](PyObject* o) { drop_later(o); });
-    ExportCallback callback = [held](const ExportCallbackInput& part) {
+    ExportCallback callback = [held = shared(a.object(0))](const ExportCallbackInput& part) {
       Object arguments = Object::steal(PyTuple_Pack(1, part_object(part).get()));
       Object::steal(PyObject_Call(held.get(), arguments.get(), nullptr));
     };

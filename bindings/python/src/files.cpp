@@ -6,42 +6,12 @@
 
 #include "arguments.h"
 #include "array_type.h"
+#include "io/memory_reader.h"
 #include "ops.h"
 
 namespace holdfast::python {
 
 namespace {
-
-class MemoryReader : public io::Reader {
- public:
-  explicit MemoryReader(std::string bytes) : bytes_(std::move(bytes)) {}
-  bool is_open() const override { return true; }
-  bool good() const override { return true; }
-  size_t tell() override { return position_; }
-  void seek(int64_t offset, std::ios_base::seekdir way) override {
-    int64_t base = way == std::ios_base::beg   ? 0
-                   : way == std::ios_base::cur ? static_cast<int64_t>(position_)
-                                               : static_cast<int64_t>(bytes_.size());
-    if (base + offset < 0) throw std::runtime_error("[load] seek before the start of the file");
-    position_ = static_cast<size_t>(base + offset);
-  }
-  void read(char* data, size_t n) override {
-    read(data, n, position_);
-    position_ += n;
-  }
-  void read(char* data, size_t n, size_t offset) override {
-    if (offset > bytes_.size() || n > bytes_.size() - offset) {
-      throw std::runtime_error("[load] the file ends too early");
-    }
-    if (n > 0) std::memcpy(data, bytes_.data() + offset, n);
-  }
-  std::string label() const override { return "a file object"; }
-  bool reads_in_parallel() const override { return true; }
-
- private:
-  std::string bytes_;
-  size_t position_ = 0;
-};
 
 class MemoryWriter : public io::Writer {
  public:
@@ -67,11 +37,11 @@ class MemoryWriter : public io::Writer {
   size_t position_ = 0;
 };
 
-std::string bytes_of(PyObject* object) {
+std::vector<char> bytes_of(PyObject* object) {
   char* data = nullptr;
   Py_ssize_t length = 0;
   if (PyBytes_AsStringAndSize(object, &data, &length) != 0) throw PythonError();
-  return {data, static_cast<size_t>(length)};
+  return {data, data + length};
 }
 
 // The source is a name (str) or contents (bytes).
@@ -79,7 +49,7 @@ template <typename FromName, typename FromReader>
 auto load_from(Arguments& a, const FromName& from_name, const FromReader& from_reader) {
   StreamOrDevice s = a.stream(1);
   if (PyBytes_Check(a.object(0))) {
-    auto reader = std::make_shared<MemoryReader>(bytes_of(a.object(0)));
+    auto reader = std::make_shared<io::MemoryReader>(bytes_of(a.object(0)), "a file object");
     WithoutGil released;
     return from_reader(reader, s);
   }

@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -102,6 +103,10 @@ class WithoutGil {
 // Gives a reference back from any thread, without the GIL: the interpreter does it soon. So no
 // worker ever waits for the GIL.
 void drop_later(PyObject* object) noexcept;
+// An object that C++ may copy, keep and destroy on any thread.
+inline std::shared_ptr<PyObject> shared(PyObject* object) {
+  return {Py_NewRef(object), [](PyObject* held) { drop_later(held); }};
+}
 // Gives back what has been collected by drop_later. The GIL must be held.
 void drop_collected() noexcept;
 

@@ -17,23 +17,11 @@ namespace {
 using Arrays = std::vector<array>;
 using Function = std::function<Arrays(const Arrays&)>;
 
-// A callable that C++ may copy, keep and destroy on any thread.
-std::shared_ptr<PyObject> shared(PyObject* callable) {
-  return {Py_NewRef(callable), [](PyObject* object) { drop_later(object); }};
-}
-
 Arrays arrays_from(PyObject* result) {
-  Object items = as_sequence(result);
-  Arrays arrays;
-  for (Py_ssize_t i = 0; i < PySequence_Size(items.get()); ++i) {
-    Object item = Object::steal(PySequence_GetItem(items.get(), i));
-    if (!is_array(item.get())) {
-      raise(PyExc_ValueError,
-            "a function that is transformed must return arrays, got " + type_name(item.get()));
-    }
-    arrays.push_back(value_of(item.get()));
-  }
-  return arrays;
+  return arrays_of(result, [](PyObject* element) {
+    raise(PyExc_ValueError,
+          "a function that is transformed must return arrays, got " + type_name(element));
+  });
 }
 
 Object list_of(const Arrays& arrays) { return Object::steal(give_list(arrays)); }
