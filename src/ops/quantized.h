@@ -27,6 +27,15 @@ void check_global_scale(const char* op, const QuantizedFormat& format,
 int checked_columns(const char* op, const QuantizedFormat& format, const array& w,
                     const array& scales, const std::optional<array>& biases);
 
+// gather_qmm, whose product is then multiplied by the global scale of each matrix that was chosen:
+// one for each of w, in mode nvfp4, in units of its range as in dequantize.
+array gather_scaled_qmm(const array& x, const array& w, const array& scales,
+                        const std::optional<array>& biases, const std::optional<array>& lhs_indices,
+                        const std::optional<array>& rhs_indices, bool transpose,
+                        std::optional<int> group_size, std::optional<int> bits,
+                        const std::string& mode, const std::optional<array>& global_scale,
+                        bool sorted_indices, StreamOrDevice s);
+
 inline bool is_computable(Dtype dtype) {
   return dtype == float32 || dtype == float16 || dtype == bfloat16;
 }

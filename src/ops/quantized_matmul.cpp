@@ -334,6 +334,26 @@ array gather_qmm(const array& x, const array& w, const array& scales,
                             transpose, checked_format("gather_qmm", group_size, bits, mode), s);
 }
 
+array quantized::gather_scaled_qmm(
+    const array& x, const array& w, const array& scales, const std::optional<array>& biases,
+    const std::optional<array>& lhs_indices, const std::optional<array>& rhs_indices,
+    bool transpose, std::optional<int> group_size, std::optional<int> bits, const std::string& mode,
+    const std::optional<array>& global_scale, bool sorted_indices, StreamOrDevice s) {
+  array product = gather_qmm(x, w, scales, biases, lhs_indices, rhs_indices, transpose, group_size,
+                             bits, mode, sorted_indices, s);
+  if (!global_scale) return product;
+  Shape matrices(w.shape().begin(), w.shape().end() - 2);
+  if (mode != mode_name(QuantizationMode::nvfp4) || global_scale->shape() != matrices) {
+    throw std::invalid_argument(
+        text("[gather_qmm] expected a global scale in mode nvfp4 only, one for each matrix of w (",
+             matrices, "), got mode ", mode, " and shape ", global_scale->shape()));
+  }
+  array factors = divide(astype(*global_scale, float32, s), array(nvfp4_range), s);
+  if (rhs_indices) factors = take(flatten(factors, s), *rhs_indices, s);
+  factors = expand_dims(factors, {-2, -1}, s);
+  return astype(multiply(astype(product, float32, s), factors, s), product.dtype(), s);
+}
+
 array qqmm(const array& x, const array& w, const std::optional<array>& w_scales,
            std::optional<int> group_size, std::optional<int> bits, const std::string& mode,
            const std::optional<array>& global_scale_x, const std::optional<array>& global_scale_w,

@@ -1,5 +1,6 @@
 // Quantised weights: codes of known weights, round trips, and products against dequantised ones.
 #include "ops/numeric_testing.h"
+#include "ops/quantized.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -25,7 +26,7 @@ struct Weights {
   array plain;  // float32
 };
 
-Weights quantized(const Format& f, const array& w) {
+Weights weights_of(const Format& f, const array& w) {
   std::vector<array> parts = quantize(w, f.group, f.bits, f.mode);
   std::optional<array> biases;
   if (parts.size() > 2) biases = parts[2];
@@ -101,7 +102,7 @@ TEST_CASE("quantised weights stay close to the weights, in every format and layo
     CAPTURE(f.bits);
     for (Dtype dtype : {float32, float16, bfloat16}) {
       array w = random.strided({3, 4, 256}, dtype);
-      Weights q = quantized(f, w);
+      Weights q = weights_of(f, w);
       bool affine = q.biases.has_value();
       double step = affine ? 7.0 / ((1 << f.bits) - 1) : f.bits == 8 ? 0.3 : 1.2;
       check_close(q.plain, w.shape(), doubles_of(w), step / 2 + rounding_of(dtype) * 8);
@@ -125,7 +126,7 @@ TEST_CASE("products with quantised weights, few rows and many") {
       for (int m : {1, 3, 20}) {
         for (bool transposed : {true, false}) {
           int rows = transposed ? 70 : 37;
-          Weights q = quantized(f, random.dense({rows, 256}, dtype));
+          Weights q = weights_of(f, random.dense({rows, 256}, dtype));
           int k = transposed ? 256 : rows, n = transposed ? rows : 256;
           array x = random.strided({m, k}, dtype);
           check_close(
@@ -139,7 +140,7 @@ TEST_CASE("products with quantised weights, few rows and many") {
   // Depths of one block, of several, and of an odd number of groups.
   for (int k : {64, 192, 448, 1024, 4096}) {
     for (int m : {1, 9}) {
-      Weights q = quantized({"affine", 4, 64}, random.dense({133, k}, bfloat16));
+      Weights q = weights_of({"affine", 4, 64}, random.dense({133, k}, bfloat16));
       array x = random.dense({m, k}, bfloat16);
       check_close(quantized_matmul(x, q.codes, q.scales, q.biases), {m, 133},
                   product(doubles_of(x), doubles_of(q.plain), m, 133, k, true), 0.02);
@@ -149,7 +150,7 @@ TEST_CASE("products with quantised weights, few rows and many") {
 
 TEST_CASE("batches and gathered matrices") {
   RandomArrays random(43);
-  Weights q = quantized({"affine", 4, 64}, random.dense({4, 5, 64}, float32));
+  Weights q = weights_of({"affine", 4, 64}, random.dense({4, 5, 64}, float32));
   array x = random.dense({3, 1, 2, 64}, float32);
   array got = quantized_matmul(x, q.codes, q.scales, q.biases);
   REQUIRE(got.shape() == Shape{3, 4, 2, 5});
@@ -163,6 +164,33 @@ TEST_CASE("batches and gathered matrices") {
   CHECK(quantized_matmul(ones({64}), q.codes, q.scales, q.biases).shape() == Shape{4, 5});
   array bad = gather_qmm(ones({1, 2, 64}), q.codes, q.scales, q.biases, array({0}), array({9}));
   CHECK_THROWS(bad.eval());
+}
+
+TEST_CASE("gathered matrices with a global scale each") {
+  RandomArrays random(45);
+  array w = random.dense({3, 5, 32}, float32), x = random.dense({2, 4, 32}, float32);
+  array global({2.0f, 6.0f, 12.0f}), right({2, 0});
+  std::vector<array> q = quantize(w, {}, {}, "nvfp4");
+  auto gathered = [&](const char* mode, const array& scale, const std::optional<array>& indices) {
+    return quantized::gather_scaled_qmm(x, q[0], q[1], {}, {}, indices, true, {}, {}, mode, scale,
+                                        false, {});
+  };
+  array got = gathered("nvfp4", global, right);
+  for (int i : {0, 1}) {
+    auto of = [](const array& a, int at) { return take(a, array(at), 0); };
+    int matrix = i == 0 ? 2 : 0;
+    array plain = dequantize(of(q[0], matrix), of(q[1], matrix), {}, {}, {}, "nvfp4",
+                             of(global, matrix), std::optional<Dtype>(float32));
+    CHECK(allclose(of(got, i), matmul(of(x, i), transpose(plain)), 1e-4, 1e-4).item<bool>());
+  }
+  for (const array& wrong : {array(2.0f), array({2.0f, 6.0f})}) {
+    check_error<std::invalid_argument>("gather_qmm", [&] { gathered("nvfp4", wrong, right); });
+  }
+  std::vector<array> affine = quantize(w, 32);
+  check_error<std::invalid_argument>("gather_qmm", [&] {
+    quantized::gather_scaled_qmm(x, affine[0], affine[1], affine[2], {}, right, true, 32, {},
+                                 "affine", global, false, {});
+  });
 }
 
 TEST_CASE("both operands quantised") {

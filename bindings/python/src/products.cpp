@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "array_type.h"
 #include "ops.h"
+#include "ops/quantized.h"
 
 namespace holdfast::python {
 
@@ -27,15 +28,9 @@ PyObject* make_tensordot(Arguments& a) {
   }
   std::vector<int> sides[2];
   for (int side = 0; side < 2; ++side) {
-    Object item = Object::steal(PySequence_GetItem(axes, side));
-    if (is_integer(item.get())) {
-      sides[side].push_back(to_int(item.get()));
-      continue;
-    }
-    Object list = as_sequence(item.get());
-    for (Py_ssize_t i = 0; i < PySequence_Size(list.get()); ++i) {
-      sides[side].push_back(to_int(Object::steal(PySequence_GetItem(list.get(), i)).get()));
-    }
+    auto numbers = integers_of(Object::steal(PySequence_GetItem(axes, side)).get());
+    if (!numbers) a.refuse(2, "an int or two sequences of ints");
+    sides[side] = std::move(*numbers);
   }
   return give(tensordot(a.array_at(0), a.array_at(1), sides[0], sides[1], a.stream(3)));
 }
@@ -56,12 +51,9 @@ PyObject* make_conv_general(Arguments& a) {
   if (PySequence_Check(padding) && PySequence_Size(padding) == 2 &&
       !is_integer(Object::steal(PySequence_GetItem(padding, 0)).get())) {
     for (int side = 0; side < 2; ++side) {
-      Object item = Object::steal(PySequence_GetItem(padding, side));
-      Object list = as_sequence(item.get());
-      for (Py_ssize_t i = 0; i < PySequence_Size(list.get()); ++i) {
-        (side == 0 ? low : high)
-            .push_back(to_int(Object::steal(PySequence_GetItem(list.get(), i)).get()));
-      }
+      auto numbers = integers_of(Object::steal(PySequence_GetItem(padding, side)).get());
+      if (!numbers) a.refuse(3, "an int, a sequence of ints or two of them");
+      (side == 0 ? low : high) = std::move(*numbers);
     }
   } else {
     low = high = for_axes(a, 3, axes);
@@ -105,26 +97,6 @@ PyObject* make_convolve(Arguments& a) {
 std::vector<array> operands_behind(Arguments& a) { return a.rest_arrays(); }
 
 #define STREAM "*, stream=None)"
-// A gathered product by the global scale of each matrix that was chosen. As dequantize has them,
-// they are in units of the format's largest value.
-array scale_gathered(const array& product, Shape matrices, const array& global_scale,
-                     const std::string& mode, const std::optional<array>& indices,
-                     StreamOrDevice s) {
-  matrices.pop_back();
-  matrices.pop_back();
-  if (mode != "nvfp4" || global_scale.shape() != matrices) {
-    raise(PyExc_ValueError,
-          "[gather_qmm] expected a global scale in mode nvfp4 only, one for each matrix of w (" +
-              std::to_string(matrices.size()) + " axes), got mode " + mode + " and " +
-              std::to_string(global_scale.size()) + " elements");
-  }
-  constexpr float range = 448.0f * 6.0f;
-  array factors = divide(astype(global_scale, float32, s), array(range), s);
-  if (indices) factors = take(flatten(factors, s), *indices, s);
-  factors = expand_dims(factors, {-2, -1}, s);
-  return astype(multiply(astype(product, float32, s), factors, s), product.dtype(), s);
-}
-
 constexpr Row rows[] = {
     {"matmul", "(a, b, /, " STREAM, "The matrix product over the last two axes.",
      "mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))\nmx.matmul(mx.ones((2, 3)), mx.ones(3))",
@@ -280,13 +252,10 @@ constexpr Row rows[] = {
      "mx.gather_qmm(mx.ones((1, 1, 64)), *mx.quantize(mx.ones((3, 2, 64))), "
      "rhs_indices=mx.array([2]))",
      [](Arguments& a) {
-       array product =
-           gather_qmm(a.array_at(0), a.array_at(1), a.array_at(2), a.optional_array(3),
-                      a.optional_array(4), a.optional_array(5), a.truth(6), a.optional_integer(7),
-                      a.optional_integer(8), a.text(9), a.truth(11), a.stream(12));
-       if (a.is_none(10)) return give(std::move(product));
-       return give(scale_gathered(product, a.array_at(1).shape(), a.array_at(10), a.text(9),
-                                  a.optional_array(5), a.stream(12)));
+       return give(quantized::gather_scaled_qmm(
+           a.array_at(0), a.array_at(1), a.array_at(2), a.optional_array(3), a.optional_array(4),
+           a.optional_array(5), a.truth(6), a.optional_integer(7), a.optional_integer(8), a.text(9),
+           a.optional_array(10), a.truth(11), a.stream(12)));
      }},
     {"qqmm",
      "(x, w, scales=None, group_size=None, bits=None, mode='nvfp4', global_scale_x=None, "
