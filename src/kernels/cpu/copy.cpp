@@ -197,13 +197,13 @@ size_t stream_threshold() {
   return threshold;
 }
 
-void stream_block(void* destination, const void* source, size_t bytes) {
+void stream_block(void* destination, const void* source, size_t bytes, const void* next) {
   auto* to = static_cast<char*>(destination);
   const auto* from = static_cast<const char*>(source);
   size_t head = std::min(bytes, bytes_to_line(to));
   std::memcpy(to, from, head);
   size_t lines = (bytes - head) / 64;
-  simd::copy_kernels().stream_lines(to + head, from + head, static_cast<int64_t>(lines));
+  simd::copy_kernels().stream_lines(to + head, from + head, static_cast<int64_t>(lines), next);
   size_t done = head + lines * 64;
   std::memcpy(to + done, from + done, bytes - done);
 }
@@ -224,29 +224,17 @@ void copy_dense(void* destination, const void* source, size_t bytes, bool stream
   }
 }
 
-// Into the second-level cache: the first level has too few requests in flight for a stream.
-static void fetch(const char* from, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
-}
-
 void copy_ahead(void* destination, const void* source, size_t bytes, const void* next,
                 bool stream) {
-  auto* to = static_cast<char*>(destination);
-  const auto* from = static_cast<const char*>(source);
-  const auto* ahead = static_cast<const char*>(next);
-  if (!stream) {
+  if (stream) return stream_block(destination, source, bytes, next);
+  if (next != nullptr) {
     // The head of a long piece; the processor sees how it goes on.
-    if (next != nullptr) fetch(ahead, std::min<size_t>(bytes, 4096));
-    std::memcpy(to, from, bytes);
-    return;
+    size_t head = std::min<size_t>(bytes, 4096);
+    for (size_t i = 0; i < head; i += 64) {
+      __builtin_prefetch(static_cast<const char*>(next) + i, 0, 2);
+    }
   }
-  constexpr size_t piece = 1024;
-  // Pieces end where a line of the destination does.
-  size_t end = std::min(bytes, piece + bytes_to_line(to));
-  for (size_t begin = 0; begin < bytes; begin = end, end = std::min(bytes, end + piece)) {
-    if (next != nullptr) fetch(ahead + begin, end - begin);
-    stream_block(to + begin, from + begin, end - begin);
-  }
+  std::memcpy(destination, source, bytes);
 }
 
 void fill_dense(void* destination, const void* value, size_t itemsize, int64_t count, bool stream) {

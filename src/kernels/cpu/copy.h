@@ -36,8 +36,8 @@ void unforce_stream_threshold();
 void copy_dense(void* destination, const void* source, size_t bytes, bool stream);
 
 // The same for small pieces that lie in the cache, without the fence: call end_stream() after the
-// last one.
-void stream_block(void* destination, const void* source, size_t bytes);
+// last one. `next` as in copy_ahead.
+void stream_block(void* destination, const void* source, size_t bytes, const void* next = nullptr);
 void end_stream();
 
 // Copies like copy_dense, without the fence, and asks for the `bytes` at `next` meanwhile (nullptr:

@@ -16,8 +16,8 @@ struct CopyKernels {
   // destination[i] = the element at `value`, for i < count.
   void (*fill)(size_t itemsize, const void* value, int64_t count, void* destination);
   // Copies whole lines of 64 bytes past the cache; `destination` is aligned to 64. Needs a store
-  // fence after the last call.
-  void (*stream_lines)(void* destination, const void* source, int64_t lines);
+  // fence after the last call. Asks for as many lines at `next` meanwhile (nullptr: for none).
+  void (*stream_lines)(void* destination, const void* source, int64_t lines, const void* next);
 };
 
 // Of the instruction set in use.

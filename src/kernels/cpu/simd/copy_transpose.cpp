@@ -206,25 +206,32 @@ void fill(size_t itemsize, const void* value, int64_t count, void* destination) 
   for_size(copies, itemsize)(value, count, destination);
 }
 
-void stream_lines(void* destination, const void* source, int64_t lines) {
+inline void stream_line(char* to, const char* from) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#elif defined(__AVX2__)
+  for (int part = 0; part < 64; part += 32) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + part),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + part)));
+  }
+#elif defined(__SSE2__)
+  for (int part = 0; part < 64; part += 16) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
+  }
+#else
+  __builtin_memcpy(to, from, 64);
+#endif
+}
+
+void stream_lines(void* destination, const void* source, int64_t lines, const void* next) {
   auto* to = static_cast<char*>(destination);
   const auto* from = static_cast<const char*>(source);
-  for (int64_t line = 0; line < lines; ++line, to += 64, from += 64) {
-#if defined(__AVX512F__)
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-#elif defined(__AVX2__)
-    for (int part = 0; part < 64; part += 32) {
-      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + part),
-                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + part)));
-    }
-#elif defined(__SSE2__)
-    for (int part = 0; part < 64; part += 16) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
-    }
-#else
-    __builtin_memcpy(to, from, 64);
-#endif
+  const auto* ahead = static_cast<const char*>(next);
+  for (int64_t i = 0; i < lines * 64; i += 64) {
+    // Into the second-level cache: the first level has too few requests in flight for a stream.
+    if (ahead != nullptr) __builtin_prefetch(ahead + i, 0, 2);
+    stream_line(to + i, from + i);
   }
 }
 

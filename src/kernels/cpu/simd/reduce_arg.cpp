@@ -61,6 +61,23 @@ struct ArgExtreme {
     return at;
   }
 
+  // A row in blocks of values; only the block that has the best is searched for its place.
+  static void row(const T* x, int64_t length, int64_t first_index, State& state)
+    requires(is_real_float<T>)
+  {
+    constexpr int64_t step = 1024;
+    const T* best_block = nullptr;
+    for (int64_t i = 0; i < length; i += step) {
+      T best = best_of<Order>(x + i, length - i < step ? length - i : step);
+      if (state.index >= 0 && !replaces<Order>(best, state.value)) continue;
+      state = {best, first_index + i};
+      best_block = x + i;
+    }
+    if (best_block != nullptr) {
+      state.index += first_place(best_block, x + length - best_block, state.value);
+    }
+  }
+
   // A row of half type compares as integers, without a conversion.
   static void row(const T* x, int64_t length, int64_t first_index, State& state)
     requires(is_same<T, Float16> || is_same<T, BFloat16>)
