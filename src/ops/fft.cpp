@@ -49,21 +49,24 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
   int64_t rows = static_cast<int64_t>(out.nbytes()) / out_bytes;
   const char* from = in.data<char>();
   char* to = out.data<char>();
-  std::shared_ptr<const cpu::FftPlan> plan = cpu::fft_plan(length_);
+  // Real elements go in pairs, if pairs can be read as such.
+  bool paired = in_length % 2 == 0 && reinterpret_cast<uintptr_t>(from) % (2 * sizeof(float)) == 0;
+  bool by_halves =
+      length_ % 2 == 0 && (kind_ == FftKind::from_half || (kind_ == FftKind::to_half && paired));
+  auto plan = cpu::fft_plan(by_halves ? length_ / 2 : length_, by_halves);
   int64_t together = std::min(rows, plan->rows_at_once());
-  encoder.native(
-      name(), (rows + together - 1) / together, static_cast<int64_t>(out.nbytes()) * 8,
-      [=, kind = kind_, inverse = inverse_, scale = scale_](int64_t begin, int64_t end) {
-        int64_t row_floats = 2 * plan->length() + plan->scratch_floats();
-        cpu::TaskScratch scratch(static_cast<size_t>(together * row_floats) * sizeof(float));
-        for (int64_t task = begin; task < end; ++task) {
-          int64_t row = task * together, count = std::min(together, rows - row);
-          cpu::transform_rows(*plan,
-                              {kind, inverse, scale, from + row * in_bytes, in_length,
-                               to + row * out_bytes, count, in_bytes},
-                              static_cast<float*>(scratch.get()));
-        }
-      });
+  encoder.native(name(), (rows + together - 1) / together, static_cast<int64_t>(out.nbytes()) * 8,
+                 [=, kind = kind_, inverse = inverse_, scale = scale_](int64_t begin, int64_t end) {
+                   cpu::TaskScratch scratch(static_cast<size_t>(together * plan->row_floats()) *
+                                            sizeof(float));
+                   for (int64_t task = begin; task < end; ++task) {
+                     int64_t row = task * together, count = std::min(together, rows - row);
+                     cpu::transform_rows(*plan,
+                                         {kind, inverse, scale, from + row * in_bytes, in_length,
+                                          to + row * out_bytes, count, in_bytes},
+                                         static_cast<float*>(scratch.get()));
+                   }
+                 });
 }
 
 // The last axis cut or padded with zeros to `size`.

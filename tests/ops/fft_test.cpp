@@ -58,6 +58,41 @@ TEST_CASE("transforms of every small length, and of some large ones") {
   }
 }
 
+TEST_CASE("real rows, side by side, cut, padded and beside a word's boundary") {
+  RandomArrays random(74);
+  for (int n : {1, 2, 3, 6, 8, 15, 34, 64, 100}) {
+    for (int rows : {2, 8, 17}) {
+      for (int given : {n, n + 1, n + 2, (n + 1) / 2}) {
+        CAPTURE(n);
+        CAPTURE(rows);
+        CAPTURE(given);
+        array all = random.dense({rows * given + 1}, float32);
+        array x = reshape(slice(all, {0}, {rows * given}), {rows, given});
+        array shifted = reshape(slice(all, {1}, {rows * given + 1}), {rows, given});
+        int half = n / 2 + 1;
+        for (const array& a : {x, shifted}) {
+          array whole = fft::fft(astype(a, complex64), n, 1);
+          check_numbers(fft::rfft(a, n, 1), complexes_of(slice(whole, {0, 0}, {rows, half})));
+        }
+        // Imaginary parts at the ends do not count.
+        array spectrum = random.dense({rows, given}, complex64);
+        Numbers values = complexes_of(spectrum), expected;
+        for (int r = 0; r < rows; ++r) {
+          Numbers line(size_t(n), 0.0);
+          for (int k = 0; k < std::min(half, given); ++k) {
+            std::complex<double> value = values[size_t(r * given + k)];
+            if (k == 0 || 2 * k == n) value = value.real();
+            line[size_t(k)] = value;
+            line[size_t((n - k) % n)] = std::conj(value);
+          }
+          for (std::complex<double> value : plain(line, true)) expected.push_back(value);
+        }
+        check_numbers(fft::irfft(spectrum, n, 1), expected);
+      }
+    }
+  }
+}
+
 TEST_CASE("axes, lengths and norms") {
   RandomArrays random(72);
   array x = random.strided({3, 4, 5}, complex64);

@@ -92,25 +92,39 @@ FftPlan::FftPlan(int64_t length) : length_(length) {
   }
 }
 
-std::shared_ptr<const FftPlan> fft_plan(int64_t length) {
+std::unique_ptr<FftPlan> FftPlan::of_real(int64_t half) {
+  auto plan = std::make_unique<FftPlan>(half);
+  std::vector<std::complex<double>> roots = all_roots(2 * half);
+  for (int64_t k = 0; k <= half / 2; ++k) {
+    std::complex<double> w = roots[static_cast<size_t>(k)];
+    plan->fold_real_.push_back(static_cast<float>(w.real()));
+    plan->fold_imag_.push_back(static_cast<float>(w.imag()));
+  }
+  return plan;
+}
+
+std::shared_ptr<const FftPlan> fft_plan(int64_t length, bool of_real) {
   constexpr size_t most_plans = 16;
   constexpr int64_t most_elements = int64_t{1} << 22;
   static auto* mutex = new sync::Mutex;
   static auto* plans = new std::vector<std::shared_ptr<const FftPlan>>;  // last used, last
+  auto wanted = [&](const std::shared_ptr<const FftPlan>& plan) {
+    return plan->length() == length && plan->is_real() == of_real;
+  };
   auto use = [&](std::shared_ptr<const FftPlan> plan) {
-    std::erase_if(*plans, [&](const auto& kept) { return kept->length() == plan->length(); });
+    std::erase_if(*plans, wanted);
     plans->push_back(std::move(plan));
   };
   {
     std::lock_guard guard(*mutex);
-    auto found = std::find_if(plans->begin(), plans->end(),
-                              [&](const auto& plan) { return plan->length() == length; });
+    auto found = std::find_if(plans->begin(), plans->end(), wanted);
     if (found != plans->end()) {
       use(*found);
       return plans->back();
     }
   }
-  auto plan = std::make_shared<const FftPlan>(length);
+  std::shared_ptr<const FftPlan> plan =
+      of_real ? FftPlan::of_real(length) : std::make_unique<FftPlan>(length);
   if (length > most_elements) return plan;
   std::lock_guard guard(*mutex);
   use(plan);
@@ -128,13 +142,22 @@ std::shared_ptr<const FftPlan> fft_plan(int64_t length) {
 int64_t FftPlan::rows_at_once() const {
   constexpr int64_t most = 16, cached_floats = 128 << 10;
   int64_t rows = most;
-  while (rows > 1 && rows * (2 * length_ + scratch_floats()) > cached_floats) rows /= 2;
+  while (rows > 1 && rows * row_floats() > cached_floats) rows /= 2;
   return rows;
 }
 
 int64_t FftPlan::scratch_floats() const {
   if (convolution_) return 2 * convolution_->length() + convolution_->scratch_floats();
   return 2 * length_;
+}
+
+int64_t FftPlan::row_floats() const {
+  int64_t data = 2 * (length_ + (is_real() ? 1 : 0));
+  return data + std::max(data, scratch_floats());
+}
+
+void FftPlan::fold(float* real, float* imag, int64_t rows, float sign) const noexcept {
+  simd::fft_kernels().fold(real, imag, length_, rows, fold_real_.data(), fold_imag_.data(), sign);
 }
 
 void FftPlan::run(float* real, float* imag, float* scratch, int64_t rows) const noexcept {
@@ -209,9 +232,45 @@ void turn_rows(const void* from, int64_t length, int64_t count, int64_t stride, 
   gather_range(from, collapse(std::span(shape), std::span(strides)), item, 0, length * count, to);
 }
 
+// Real rows to half spectra and back; n = 2 h.
+void transform_real_rows(const FftPlan& plan, const FftRows& rows, float* scratch) {
+  const simd::FftKernels& kernels = simd::fft_kernels();
+  int64_t h = plan.length(), count = rows.count;
+  float *real = scratch, *imag = real + (h + 1) * count, *spare = imag + (h + 1) * count;
+  float sign = rows.inverse ? -1.0f : 1.0f;
+  if (rows.kind == FftKind::to_half) {
+    int64_t given = std::min(rows.input_length / 2, h);
+    turn_rows(rows.input, given, count, rows.input_stride / 8, 8, spare);
+    kernels.split(spare, given * count, 1, real, imag);
+    std::fill(real + given * count, real + h * count, 0.0f);
+    std::fill(imag + given * count, imag + h * count, 0.0f);
+    plan.run(real, imag, spare, count);
+    std::copy_n(real, count, real + h * count);
+    std::copy_n(imag, count, imag + h * count);
+    plan.fold(real, imag, count, 1);
+    float scale = 0.5f * rows.scale;
+    kernels.join(real, imag, (h + 1) * count, scale, scale * sign, spare);
+    turn_rows(spare, count, h + 1, count, 8, rows.output);
+  } else {
+    int64_t given = std::min(rows.input_length, h + 1);
+    turn_rows(rows.input, given, count, rows.input_stride / 8, 8, spare);
+    kernels.split(spare, given * count, sign, real, imag);
+    std::fill(real + given * count, real + (h + 1) * count, 0.0f);
+    std::fill(imag + given * count, imag + (h + 1) * count, 0.0f);
+    // The imaginary parts of the ends do not count.
+    std::fill_n(imag, count, 0.0f);
+    std::fill_n(imag + h * count, count, 0.0f);
+    plan.fold(real, imag, count, -1);
+    plan.run(real, imag, spare, count);
+    kernels.join(real, imag, h * count, rows.scale, rows.scale, spare);
+    turn_rows(spare, count, h, count, 8, rows.output);
+  }
+}
+
 }  // namespace
 
 void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) {
+  if (plan.is_real()) return transform_real_rows(plan, rows, scratch);
   const simd::FftKernels& kernels = simd::fft_kernels();
   int64_t n = plan.length(), count = rows.count;
   float *real = scratch, *imag = scratch + n * count, *spare = imag + n * count;
@@ -228,9 +287,8 @@ void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) {
   std::fill(real + given * count, real + expected * count, 0.0f);
   std::fill(imag + given * count, imag + expected * count, 0.0f);
   if (rows.kind == FftKind::from_half) {
-    // The other half mirrors this one; the imaginary parts of the ends do not count.
+    // The other half mirrors this one; the imaginary part of the mean does not count.
     std::fill_n(imag, count, 0.0f);
-    if (n % 2 == 0) std::fill_n(imag + n / 2 * count, count, 0.0f);
     for (int64_t i = expected; i < n; ++i) {
       for (int64_t r = 0; r < count; ++r) {
         real[i * count + r] = real[(n - i) * count + r];

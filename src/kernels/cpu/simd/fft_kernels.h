@@ -23,6 +23,13 @@ struct FftKernels {
   void (*split)(const float* from, int64_t count, float sign, float* real, float* imag);
   void (*join)(const float* real, const float* imag, int64_t count, float scale, float imag_scale,
                float* to);
+  // Between a transform of h complex numbers z and the half spectrum x of the 2 h real numbers that
+  // they are made of, in place: for k <= h / 2 and l = h - k, with d = from[k] - conj(from[l]),
+  //   to[k] = s + t, to[l] = conj(s - t), s = from[k] + conj(from[l]), t = -i sign w[k] d
+  // and w[k] = exp(-pi i k / h). From z (where z[h] is z[0]) to 2 x with sign 1, from x to z with
+  // sign -1. `rows` rows of h + 1 elements side by side.
+  void (*fold)(float* real, float* imag, int64_t h, int64_t rows, const float* root_real,
+               const float* root_imag, float sign);
 };
 
 // Of the instruction set in use.

@@ -134,9 +134,42 @@ void join(const float* real, const float* imag, int64_t count, float scale, floa
   }
 }
 
+inline void fold_pair(float* real, float* imag, int64_t k, int64_t l, float wr, float wi) {
+  float ar = real[k], ai = imag[k], br = real[l], bi = -imag[l];
+  float sr = ar + br, si = ai + bi, dr = ar - br, di = ai - bi;
+  float tr = wr * di + wi * dr, ti = wi * di - wr * dr;
+  real[k] = sr + tr;
+  imag[k] = si + ti;
+  real[l] = sr - tr;
+  imag[l] = ti - si;
+}
+
+void fold(float* real, float* imag, int64_t h, int64_t rows, const float* root_real,
+          const float* root_imag, float sign) {
+  const int64_t pairs = (h + 1) / 2;
+  if (rows == 1) {
+    HOLDFAST_VECTORISE
+    for (int64_t k = 0; k < pairs; ++k) {
+      fold_pair(real, imag, k, h - k, root_real[k] * sign, root_imag[k] * sign);
+    }
+  } else {
+    for (int64_t k = 0; k < pairs; ++k) {
+      float wr = root_real[k] * sign, wi = root_imag[k] * sign;
+      HOLDFAST_VECTORISE
+      for (int64_t r = 0; r < rows; ++r) {
+        fold_pair(real, imag, k * rows + r, (h - k) * rows + r, wr, wi);
+      }
+    }
+  }
+  if (h % 2 != 0) return;
+  for (int64_t i = h / 2 * rows; i < (h / 2 + 1) * rows; ++i) {
+    fold_pair(real, imag, i, i, root_real[h / 2] * sign, root_imag[h / 2] * sign);
+  }
+}
+
 }  // namespace
 
 extern const simd::FftKernels fft_kernels;
-const simd::FftKernels fft_kernels{stage, split, join};
+const simd::FftKernels fft_kernels{stage, split, join, fold};
 
 }  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
