@@ -1,5 +1,7 @@
 #include "benchmarks/ops/arithmetic.h"
 
+#include <cstdint>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -17,20 +19,33 @@ struct Pair {
 };
 
 // 32 elements as floats, in an order that `narrow` undoes.
+struct Float32 {
+  using Bits = uint32_t;
+  HOLDFAST_NATIVE_INLINE static Pair widen(const Bits* from) {
+    return {_mm512_load_ps(from), _mm512_load_ps(from + 16)};
+  }
+  HOLDFAST_NATIVE_INLINE static void narrow(Bits* to, Pair values) {
+    _mm512_store_ps(to, values.first);
+    _mm512_store_ps(to + 16, values.second);
+  }
+};
+
 struct BFloat16 {
-  HOLDFAST_NATIVE_INLINE static Pair widen(const uint16_t* from) {
+  using Bits = uint16_t;
+  HOLDFAST_NATIVE_INLINE static Pair widen(const Bits* from) {
     __m512i line = _mm512_load_si512(from);
     return {(__m512)_mm512_maskz_slli_epi32(0xffff, line, 16),
             (__m512)_mm512_and_si512(line, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))};
   }
-  HOLDFAST_NATIVE_INLINE static __m512i narrow(Pair values) {
+  HOLDFAST_NATIVE_INLINE static void narrow(Bits* to, Pair values) {
     alignas(64) static constexpr uint16_t interleave[32] = {
         0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     auto words = (__m512i)_mm512_cvtne2ps_pbh(values.second, values.first);
-    return _mm512_maskz_permutexvar_epi16(0xffffffffu, _mm512_load_si512(interleave), words);
+    words = _mm512_maskz_permutexvar_epi16(0xffffffffu, _mm512_load_si512(interleave), words);
+    _mm512_store_si512(to, words);
   }
-  static float maximum(int16_t bits) {
+  static float value_of(int16_t bits) {
     uint32_t word = static_cast<uint32_t>(static_cast<uint16_t>(bits)) << 16;
     float value;
     __builtin_memcpy(&value, &word, sizeof(value));
@@ -39,24 +54,26 @@ struct BFloat16 {
 };
 
 struct Float16 {
-  HOLDFAST_NATIVE_INLINE static Pair widen(const uint16_t* from) {
+  using Bits = uint16_t;
+  HOLDFAST_NATIVE_INLINE static Pair widen(const Bits* from) {
     const auto* halves = reinterpret_cast<const __m256i*>(from);
     return {_mm512_maskz_cvtph_ps(0xffff, _mm256_load_si256(halves)),
             _mm512_maskz_cvtph_ps(0xffff, _mm256_load_si256(halves + 1))};
   }
-  HOLDFAST_NATIVE_INLINE static __m512i narrow(Pair values) {
+  HOLDFAST_NATIVE_INLINE static void narrow(Bits* to, Pair values) {
     __m256i low = _mm512_maskz_cvtps_ph(0xffff, values.first, _MM_FROUND_TO_NEAREST_INT);
     __m256i high = _mm512_maskz_cvtps_ph(0xffff, values.second, _MM_FROUND_TO_NEAREST_INT);
-    return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1);
+    _mm512_store_si512(to, _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
   }
-  static float maximum(int16_t bits) {
+  static float value_of(int16_t bits) {
     _Float16 value;
     __builtin_memcpy(&value, &bits, sizeof(value));
     return static_cast<float>(value);
   }
 };
 
-// e^x to 2^-18: 2^(y - floor(y)) 2^floor(y) with y = x / log(2).
+// e^x for a half type, to 2^-18: 2^(y - floor(y)) 2^floor(y) with y = x / log(2).
+template <class Element>
 HOLDFAST_NATIVE_INLINE __m512 exponential(__m512 x) {
   __m512 y = _mm512_mul_ps(x, _mm512_set1_ps(1.44269504089f));
   __m512 f = _mm512_maskz_reduce_ps(0xffff, y, 1);
@@ -67,16 +84,35 @@ HOLDFAST_NATIVE_INLINE __m512 exponential(__m512 x) {
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.00000262f));
   return _mm512_maskz_scalef_ps(0xffff, p, y);
 }
+// To the last bit: e^r 2^n with x = n log(2) + r, and log(2) in two parts. The ends of the range
+// are cut off, since r would mean nothing beyond them.
+template <>
+HOLDFAST_NATIVE_INLINE __m512 exponential<Float32>(__m512 x) {
+  x = _mm512_maskz_max_ps(0xffff, _mm512_set1_ps(-104.0f), x);
+  x = _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(89.0f), x);
+  __m512 y = _mm512_mul_ps(x, _mm512_set1_ps(1.44269504089f));
+  __m512 n = _mm512_maskz_roundscale_ps(0xffff, y, _MM_FROUND_TO_NEAREST_INT);
+  __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), x);
+  r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
+  __m512 p = _mm512_set1_ps(0.001381388092f);
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.008369063458f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.04166842181f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.1666651776f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.4999999325f));
+  p = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
+  return _mm512_maskz_scalef_ps(0xffff, p, n);
+}
 
-template <class Half>
-HOLDFAST_NATIVE void exp_row(const uint16_t* from, uint16_t* to, size_t count) {
+template <class Element>
+HOLDFAST_NATIVE void exp_row(const void* input, void* output, size_t count) {
+  const auto* from = static_cast<const typename Element::Bits*>(input);
+  auto* to = static_cast<typename Element::Bits*>(output);
   for (size_t i = 0; i < count; i += 64) {
-    Pair a = Half::widen(from + i);
-    Pair b = Half::widen(from + i + 32);
-    a = {exponential(a.first), exponential(a.second)};
-    b = {exponential(b.first), exponential(b.second)};
-    _mm512_store_si512(to + i, Half::narrow(a));
-    _mm512_store_si512(to + i + 32, Half::narrow(b));
+    Pair a = Element::widen(from + i), b = Element::widen(from + i + 32);
+    a = {exponential<Element>(a.first), exponential<Element>(a.second)};
+    b = {exponential<Element>(b.first), exponential<Element>(b.second)};
+    Element::narrow(to + i, a);
+    Element::narrow(to + i + 32, b);
   }
 }
 
@@ -85,9 +121,9 @@ HOLDFAST_NATIVE_INLINE __m512i ordered(__m512i bits) {
   return _mm512_xor_si512(bits, magnitude);
 }
 
-template <class Half>
-HOLDFAST_NATIVE void softmax_row(const uint16_t* from, uint16_t* to, size_t count) {
-  alignas(64) float kept[4096];
+// Half types compare as integers.
+template <class Element>
+HOLDFAST_NATIVE float maximum_of(const typename Element::Bits* from, size_t count) {
   __m512i best = _mm512_set1_epi16(INT16_MIN), other = best;
   for (size_t i = 0; i < count; i += 64) {
     best = _mm512_max_epi16(best, ordered(_mm512_load_si512(from + i)));
@@ -95,16 +131,43 @@ HOLDFAST_NATIVE void softmax_row(const uint16_t* from, uint16_t* to, size_t coun
   }
   alignas(64) int16_t words[32];
   _mm512_store_si512(words, ordered(_mm512_max_epi16(best, other)));
-  float maximum = Half::maximum(words[0]);
+  float maximum = Element::value_of(words[0]);
   for (int16_t word : words) {
-    float value = Half::maximum(word);
+    float value = Element::value_of(word);
     maximum = value > maximum ? value : maximum;
   }
+  return maximum;
+}
+HOLDFAST_NATIVE_INLINE float largest_lane(__m512 values) {
+  alignas(64) float lanes[16];
+  _mm512_store_ps(lanes, values);
+  float largest = lanes[0];
+  for (float lane : lanes) largest = lane > largest ? lane : largest;
+  return largest;
+}
+template <>
+HOLDFAST_NATIVE float maximum_of<Float32>(const uint32_t* from, size_t count) {
+  Pair best = Float32::widen(from);
+  for (size_t i = 32; i < count; i += 32) {
+    Pair next = Float32::widen(from + i);
+    best = {_mm512_maskz_max_ps(0xffff, best.first, next.first),
+            _mm512_maskz_max_ps(0xffff, best.second, next.second)};
+  }
+  return largest_lane(_mm512_maskz_max_ps(0xffff, best.first, best.second));
+}
+
+template <class Element>
+HOLDFAST_NATIVE void softmax_row(const void* input, void* output, size_t count) {
+  const auto* from = static_cast<const typename Element::Bits*>(input);
+  auto* to = static_cast<typename Element::Bits*>(output);
+  alignas(64) float kept[4096];
+  float maximum = maximum_of<Element>(from, count);
   __m512 shift = _mm512_set1_ps(maximum);
   __m512 sum = _mm512_setzero_ps(), sum2 = sum;
   for (size_t i = 0; i < count; i += 32) {
-    Pair a = Half::widen(from + i);
-    a = {exponential(_mm512_sub_ps(a.first, shift)), exponential(_mm512_sub_ps(a.second, shift))};
+    Pair a = Element::widen(from + i);
+    a = {exponential<Element>(_mm512_sub_ps(a.first, shift)),
+         exponential<Element>(_mm512_sub_ps(a.second, shift))};
     _mm512_store_ps(kept + i, a.first);
     _mm512_store_ps(kept + i + 16, a.second);
     sum = _mm512_add_ps(sum, a.first);
@@ -118,13 +181,16 @@ HOLDFAST_NATIVE void softmax_row(const uint16_t* from, uint16_t* to, size_t coun
   for (size_t i = 0; i < count; i += 32) {
     Pair a{_mm512_mul_ps(_mm512_load_ps(kept + i), factor),
            _mm512_mul_ps(_mm512_load_ps(kept + i + 16), factor)};
-    _mm512_store_si512(to + i, Half::narrow(a));
+    Element::narrow(to + i, a);
   }
 }
 
 constexpr size_t longest = 4096;
 // Zeros are as good as any: no instruction here depends on values.
-alignas(64) uint16_t weights[longest], biases[longest];
+template <class Element>
+alignas(64) typename Element::Bits weights[longest];
+template <class Element>
+alignas(64) typename Element::Bits biases[longest];
 alignas(64) float cosines[longest / 2], sines[longest / 2];
 
 HOLDFAST_NATIVE_INLINE float sum_of_lanes(__m512 a, __m512 b) {
@@ -135,11 +201,13 @@ HOLDFAST_NATIVE_INLINE float sum_of_lanes(__m512 a, __m512 b) {
   return total;
 }
 
-template <class Half, bool centred>
-HOLDFAST_NATIVE void norm_row(const uint16_t* from, uint16_t* to, size_t count) {
+template <class Element, bool centred>
+HOLDFAST_NATIVE void norm_row(const void* input, void* output, size_t count) {
+  const auto* from = static_cast<const typename Element::Bits*>(input);
+  auto* to = static_cast<typename Element::Bits*>(output);
   __m512 sum = _mm512_setzero_ps(), sum2 = sum, squares = sum, squares2 = sum;
   for (size_t i = 0; i < count; i += 32) {
-    Pair a = Half::widen(from + i);
+    Pair a = Element::widen(from + i);
     if constexpr (centred) {
       sum = _mm512_add_ps(sum, a.first);
       sum2 = _mm512_add_ps(sum2, a.second);
@@ -153,9 +221,9 @@ HOLDFAST_NATIVE void norm_row(const uint16_t* from, uint16_t* to, size_t count) 
   float scale = 1 / __builtin_sqrtf(variance + 1e-5f);
   __m512 factor = _mm512_set1_ps(scale), term = _mm512_set1_ps(-mean * scale);
   for (size_t i = 0; i < count; i += 32) {
-    Pair a = Half::widen(from + i), w = Half::widen(weights + i);
+    Pair a = Element::widen(from + i), w = Element::widen(weights<Element> + i);
     if constexpr (centred) {
-      Pair b = Half::widen(biases + i);
+      Pair b = Element::widen(biases<Element> + i);
       a = {_mm512_fmadd_ps(a.first, factor, term), _mm512_fmadd_ps(a.second, factor, term)};
       a = {_mm512_fmadd_ps(a.first, w.first, b.first),
            _mm512_fmadd_ps(a.second, w.second, b.second)};
@@ -163,17 +231,19 @@ HOLDFAST_NATIVE void norm_row(const uint16_t* from, uint16_t* to, size_t count) 
       a = {_mm512_mul_ps(a.first, factor), _mm512_mul_ps(a.second, factor)};
       a = {_mm512_mul_ps(a.first, w.first), _mm512_mul_ps(a.second, w.second)};
     }
-    _mm512_store_si512(to + i, Half::narrow(a));
+    Element::narrow(to + i, a);
   }
 }
 
 // The angles are in the order of `widen`.
-template <class Half>
-HOLDFAST_NATIVE void rope_rows(const uint16_t* from, uint16_t* to, size_t count) {
+template <class Element>
+HOLDFAST_NATIVE void rope_rows(const void* input, void* output, size_t count) {
+  const auto* from = static_cast<const typename Element::Bits*>(input);
+  auto* to = static_cast<typename Element::Bits*>(output);
   constexpr size_t half = 64;
   for (size_t row = 0; row < count; row += 2 * half) {
     for (size_t i = 0; i < half; i += 32) {
-      Pair a = Half::widen(from + row + i), b = Half::widen(from + row + half + i);
+      Pair a = Element::widen(from + row + i), b = Element::widen(from + row + half + i);
       const float *c = cosines + row / 2 + i, *s = sines + row / 2 + i;
       __m512 c1 = _mm512_load_ps(c), c2 = _mm512_load_ps(c + 16);
       __m512 s1 = _mm512_load_ps(s), s2 = _mm512_load_ps(s + 16);
@@ -181,8 +251,8 @@ HOLDFAST_NATIVE void rope_rows(const uint16_t* from, uint16_t* to, size_t count)
                _mm512_fmsub_ps(a.second, c2, _mm512_mul_ps(b.second, s2))};
       Pair high{_mm512_fmadd_ps(a.first, s1, _mm512_mul_ps(b.first, c1)),
                 _mm512_fmadd_ps(a.second, s2, _mm512_mul_ps(b.second, c2))};
-      _mm512_store_si512(to + row + i, Half::narrow(low));
-      _mm512_store_si512(to + row + half + i, Half::narrow(high));
+      Element::narrow(to + row + i, low);
+      Element::narrow(to + row + half + i, high);
     }
   }
 }
@@ -194,21 +264,29 @@ bool is_supported() {
 
 }  // namespace
 
-static RowLoop choose(Dtype dtype, RowLoop for_bfloat16, RowLoop for_float16) {
+static RowLoop choose(Dtype dtype, RowLoop for_float32, RowLoop for_bfloat16, RowLoop for_float16) {
   if (!is_supported()) return nullptr;
-  return dtype == bfloat16 ? for_bfloat16 : dtype == float16 ? for_float16 : nullptr;
+  return dtype == float32    ? for_float32
+         : dtype == bfloat16 ? for_bfloat16
+         : dtype == float16  ? for_float16
+                             : nullptr;
 }
-RowLoop exp_loop(Dtype dtype) { return choose(dtype, exp_row<BFloat16>, exp_row<Float16>); }
+RowLoop exp_loop(Dtype dtype) {
+  return choose(dtype, exp_row<Float32>, exp_row<BFloat16>, exp_row<Float16>);
+}
 RowLoop softmax_loop(Dtype dtype) {
-  return choose(dtype, softmax_row<BFloat16>, softmax_row<Float16>);
+  return choose(dtype, softmax_row<Float32>, softmax_row<BFloat16>, softmax_row<Float16>);
 }
 RowLoop rms_norm_loop(Dtype dtype) {
-  return choose(dtype, norm_row<BFloat16, false>, norm_row<Float16, false>);
+  return choose(dtype, norm_row<Float32, false>, norm_row<BFloat16, false>,
+                norm_row<Float16, false>);
 }
 RowLoop layer_norm_loop(Dtype dtype) {
-  return choose(dtype, norm_row<BFloat16, true>, norm_row<Float16, true>);
+  return choose(dtype, norm_row<Float32, true>, norm_row<BFloat16, true>, norm_row<Float16, true>);
 }
-RowLoop rope_loop(Dtype dtype) { return choose(dtype, rope_rows<BFloat16>, rope_rows<Float16>); }
+RowLoop rope_loop(Dtype dtype) {
+  return choose(dtype, rope_rows<Float32>, rope_rows<BFloat16>, rope_rows<Float16>);
+}
 
 #else
 

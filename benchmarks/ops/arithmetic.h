@@ -5,14 +5,13 @@
 #include <holdfast/dtype.h>
 
 #include <cstddef>
-#include <cstdint>
 
 namespace holdfast::bench {
 
 // Of one row of `count` elements, a multiple of 128, aligned to 64 bytes.
-using RowLoop = void (*)(const uint16_t* from, uint16_t* to, size_t count);
+using RowLoop = void (*)(const void* from, void* to, size_t count);
 
-// For float16 and bfloat16, null where the processor has no AVX-512 with BF16.
+// For float32, float16 and bfloat16, null where the processor has no AVX-512 with BF16.
 RowLoop exp_loop(Dtype dtype);
 // `count` at most 4096.
 RowLoop softmax_loop(Dtype dtype);

@@ -126,24 +126,24 @@ class Bench {
   // A row whose arithmetic may take longer than its memory: elements per second beside a
   // hand-written loop over rows in the cache, where that is slower than a copy; else as
   // against_copy.
-  void against_arithmetic(const std::string& name, size_t bytes, double bar, RowLoop loop,
-                          const std::string& loop_name, const Work& work) {
+  void against_arithmetic(const std::string& name, Dtype dtype, size_t bytes, double bar,
+                          RowLoop loop, const std::string& loop_name, const Work& work) {
     if (!options_.wants(name)) return;
     constexpr size_t row = 4096;
-    const size_t count = bytes / (2 * sizeof(uint16_t));
+    const size_t count = bytes / 2 / size_of(dtype);
     auto compute = [&] {
       Roofline::get().team().run(static_cast<int64_t>(count / row / 64), [&](int64_t) {
-        alignas(64) static thread_local uint16_t from[row], to[row];
-        if (from[0] == 0) std::fill_n(from, row, uint16_t{0x3c12});  // about 0.01, or 1
+        alignas(64) static thread_local uint16_t from[2 * row], to[2 * row];
+        // About 0.01, or 1, in each of the types.
+        if (from[0] == 0) std::fill_n(from, 2 * row, uint16_t{0x3c12});
         for (int i = 0; i < 64; ++i) loop(from, to, row);
       });
     };
     Rotation& floats = memory();
     static HugeBuffer target(elements);
-    auto copy = [&] {
-      Roofline::get().copy(floats.next().data<float>(), target.data(), bytes / 2 / sizeof(float));
-    };
-    if (loop == nullptr || sample(0.1, compute).best() < sample(0.1, copy).best())
+    auto copy = [&] { Roofline::get().copy(floats.next().data<float>(), target.data(), elements); };
+    const double copies = static_cast<double>(bytes) / (2 * elements * sizeof(float));
+    if (loop == nullptr || sample(0.1, compute).best() < copies * sample(0.1, copy).best())
       return against_copy(name, bytes, bar, work);
     Pairs pairs = interleave(options_.seconds(), work, compute);
     auto rate = static_cast<double>(count) / 1e9;
@@ -209,13 +209,13 @@ void elementwise(Bench& bench) {
     auto next = [&] { return matrices.next()[0]; };
     bench.against_copy("square" + suffix, 2 * bytes, 0.8, [&] { eval(square(next())); });
     bench.against_copy("a + b" + suffix, 3 * bytes, 0.8, [&] { eval(next() + next()); });
-    bench.against_arithmetic("exp" + suffix, 2 * bytes, 0.8, exp_loop(dtype), "exp",
+    bench.against_arithmetic("exp" + suffix, dtype, 2 * bytes, 0.8, exp_loop(dtype), "exp",
                              [&] { eval(exp(next())); });
     bench.against_read("sum of all" + suffix, matrices, 0.8, [&] { eval(sum(next())); });
     bench.against_read("sum of rows" + suffix, matrices, 0.8, [&] { eval(sum(next(), 1)); });
     bench.against_read("sum of columns" + suffix, matrices, 0.8, [&] { eval(sum(next(), 0)); });
     bench.against_read("argmax of rows" + suffix, matrices, 0.8, [&] { eval(argmax(next(), 1)); });
-    bench.against_arithmetic("softmax of rows" + suffix, 2 * bytes, 0.8, softmax_loop(dtype),
+    bench.against_arithmetic("softmax of rows" + suffix, dtype, 2 * bytes, 0.8, softmax_loop(dtype),
                              "softmax", [&] { eval(softmax(next(), 1)); });
     array places = random::randint(0, 4096, {4096}, int32, random::key(9));
     eval(places);
@@ -254,13 +254,13 @@ void norms(Bench& bench) {
     array weight = ones({4096}, dtype), bias = zeros({4096}, dtype);
     eval(weight, bias);
     size_t bytes = 2 * rows.set_bytes();
-    bench.against_arithmetic(std::string("rms_norm 8192 x 4096 ") + name, bytes, 0.8,
+    bench.against_arithmetic(std::string("rms_norm 8192 x 4096 ") + name, dtype, bytes, 0.8,
                              rms_norm_loop(dtype), "rms_norm",
                              [&] { eval(fast::rms_norm(rows.next()[0], weight, 1e-5f)); });
-    bench.against_arithmetic(std::string("layer_norm 8192 x 4096 ") + name, bytes, 0.8,
+    bench.against_arithmetic(std::string("layer_norm 8192 x 4096 ") + name, dtype, bytes, 0.8,
                              layer_norm_loop(dtype), "layer_norm",
                              [&] { eval(fast::layer_norm(rows.next()[0], weight, bias, 1e-5f)); });
-    bench.against_arithmetic(std::string("rope 8 x 32 x 1024 x 128 ") + name, bytes, 0.8,
+    bench.against_arithmetic(std::string("rope 8 x 32 x 1024 x 128 ") + name, dtype, bytes, 0.8,
                              rope_loop(dtype), "rope", [&] {
                                array x = reshape(rows.next()[0], {8, 32, 1024, 128});
                                eval(fast::rope(x, 128, false, 10000.0f, 1.0f, 0));
