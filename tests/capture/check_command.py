@@ -135,6 +135,18 @@ def main():
         said = run(*command, preexec_fn=small_files, env={**os.environ, "HOLDFAST_CAPTURE": partial})
         expect(said, "greatest 30", "the capture is not complete: [capture] cannot write")
         expect(run(tool, "trace", "info", partial), "not complete")
+
+        # A process that is stopped while it writes, as by SIGKILL: the file is as it was at the last commit.
+        def stopped():
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+        killed = str(pathlib.Path(folder, "killed.hfcap"))
+        run(*command, status=-signal.SIGXFSZ, preexec_fn=stopped, env={**os.environ, "HOLDFAST_CAPTURE": killed})
+        assert os.path.exists(killed + "-journal")
+        expect(run(tool, "trace", "info", killed), "format 2", "hermetic: no, it is not complete (recording)")
+        assert not os.path.exists(killed + "-journal")
+
         small = pathlib.Path(folder, "small")
         small.mkdir()
         partial_there = str(small / "partial.hfcap")
