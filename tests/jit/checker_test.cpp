@@ -27,6 +27,8 @@ std::string kernel(const std::string& body) {
 }
 
 const Dispatch two_groups{{128, 1, 1}, {64, 1, 1}};
+const Dispatch one_group{{64, 1, 1}, {64, 1, 1}};
+const Dispatch one_simdgroup{{32, 1, 1}, {32, 1, 1}};
 
 std::vector<KernelFinding> check(const std::string& body, const Dispatch& dispatch = two_groups,
                                  bool has_contents = true) {
@@ -135,6 +137,10 @@ TEST_CASE("checker: races in threadgroup memory") {
   const std::string shared = "threadgroup float s[64];\n";
   CHECK(found(check(shared + loop + barrier + "}")) == "");
   CHECK(found(check(shared + loop + "}")) == "race s 5/3");
+  // Not only the thread that writes has read before; shuffles order nothing.
+  const std::string sum = "float x = simd_sum(s[0]);\n", put = "if (tid == 0) s[0] = x;";
+  CHECK(found(check(start + barrier + sum + barrier + put, one_simdgroup)) == "");
+  CHECK(found(check(start + barrier + sum + put, one_simdgroup)) == "race s 5/4");
 }
 
 TEST_CASE("checker: races in device memory") {
@@ -154,12 +160,19 @@ TEST_CASE("checker: races in device memory") {
   // Neighbours in one word.
   CHECK(found(check("((device uchar*)out)[gid] = 1;")) == "");
   CHECK(found(check("((device uchar*)out)[gid / 2 * 2] = 1;")) == "race out 1/1");
+  const std::string byte =
+                        "device uchar* bytes = (device uchar*)out;\nif (gid == 0) bytes[32] = 1;\n",
+                    word = "if (gid == 1) out[10] = 1;\n";
+  CHECK(found(check(byte + word + "if (gid == 2) bytes[44] = 1;", one_group)) == "");
+  CHECK(found(check(byte + word + "if (gid == 2) bytes[41] = 1;", one_group)) == "race out 4/3");
 }
 
 TEST_CASE("checker: reads of what nobody wrote") {
-  CHECK(found(check("threadgroup float s[64];\nif (tid != 5) s[tid] = 1;\n"
-                    "threadgroup_barrier(mem_flags::mem_threadgroup);\nout[gid] = s[tid];")) ==
-        "uninitialised-read s 4");
+  for (const Dispatch& dispatch : {one_group, two_groups}) {
+    CHECK(found(check("threadgroup float s[64];\nif (tid != 5) s[tid] = 1;\n"
+                      "threadgroup_barrier(mem_flags::mem_threadgroup);\nout[gid] = s[tid];",
+                      dispatch)) == "uninitialised-read s 4");
+  }
   // Each group has memory of its own.
   CHECK(found(check("threadgroup float s[64];\nif (group == 0) s[tid] = 1;\n"
                     "threadgroup_barrier(mem_flags::mem_threadgroup);\nout[gid] = s[tid];")) ==

@@ -130,31 +130,35 @@ void GroupChecker::begin() {
   std::fill(std::begin(stamp_of_simdgroup_), std::end(stamp_of_simdgroup_), uint16_t{0});
 }
 
-bool GroupChecker::Target::holds(const char* address, uint64_t count) const {
-  const uint64_t from_start = static_cast<uint64_t>(address - base) + before;
-  return bytes == UINT64_MAX ||
-         (from_start <= before + bytes && count <= before + bytes - from_start);
-}
-
-bool GroupChecker::access(const ThreadContext& thread, const AccessSite& site,
-                          const AccessObject& object, const void* base, const void* address,
-                          uint64_t bytes, uint64_t value) noexcept {
+uint32_t GroupChecker::access(ThreadContext* thread, const AccessSite* site,
+                              const AccessObject* object, const void* base, const void* address,
+                              uint64_t bytes, uint64_t value) noexcept {
+  GroupChecker* checker = thread->group->checker;
+  if (!checker) return 1;
   const char* at = static_cast<const char*>(address);
   Target made;
-  const Target& target = target_of(object, base, at, made);
-  const bool is_inside = target.holds(at, bytes);
-  const Access whole{thread, site, at, bytes, value};
+  const Target& target = object->argument != AccessObject::no_argument
+                             ? checker->targets_[object->argument]
+                             : checker->find_target(*object, base, at, made);
+  const Access whole{*thread, *site, at, bytes, value};
+  if (target.shadow && !whole.is(AccessSite::atomic) && target.holds(at, bytes) &&
+      is_aligned(at, *site) && target.shadow->holds(at, bytes)) {
+    const bool writes = whole.is(AccessSite::writes);
+    const PastAccess now = checker->state_of(*thread, checker->checker_.number_of(site), false);
+    if (target.shadow->add_own(at, bytes, now, writes, target.is_undefined && !writes)) return 1;
+  }
+  return checker->look_at(whole, target);
+}
+
+bool GroupChecker::look_at(const Access& access, const Target& target) {
+  const bool is_inside = target.holds(access.address, access.bytes);
   try {
-    if (!is_inside) {
-      KernelFinding found = finding("out-of-bounds", whole, target);
-      report({found.kind, &site, nullptr, target.name}, std::move(found));
-      return false;
+    if (!is_inside || !is_aligned(access.address, access.site)) {
+      KernelFinding found = finding(is_inside ? "misaligned" : "out-of-bounds", access, target);
+      report({found.kind, &access.site, nullptr, target.name}, std::move(found));
     }
-    if (!is_aligned(at, site)) {
-      KernelFinding found = finding("misaligned", whole, target);
-      report({found.kind, &site, nullptr, target.name}, std::move(found));
-    }
-    if (target.shadow && target.shadow->holds(at, bytes)) check_order(whole, target);
+    if (is_inside && target.shadow && target.shadow->holds(access.address, access.bytes))
+      check_order(access, target);
   } catch (const std::bad_alloc&) {
   }
   return is_inside;
@@ -168,44 +172,47 @@ void GroupChecker::fence(const ThreadContext& thread) noexcept {
 }
 
 void GroupChecker::check_order(const Access& access, const Target& target) {
-  const bool reads = (access.site.kind & AccessSite::reads) != 0;
-  const bool writes = (access.site.kind & AccessSite::writes) != 0;
-  const bool is_threadgroup = target.space == AccessObject::threadgroup;
-  const bool is_undefined = is_threadgroup || !checker_.buffers_[target.argument].has_contents;
-  const bool is_atomic = (access.site.kind & AccessSite::atomic) != 0;
-  const PastAccess now = state_of(access.thread, checker_.number_of(&access.site), is_atomic);
+  const bool reads = access.is(AccessSite::reads), writes = access.is(AccessSite::writes);
+  const bool is_atomic = access.is(AccessSite::atomic);
   const bool is_plain_write = writes && !is_atomic;
+  const bool is_threadgroup = target.space == AccessObject::threadgroup;
+  const bool must_be_written = reads && target.is_undefined;
+  const PastAccess now = state_of(access.thread, checker_.number_of(&access.site), is_atomic);
   if (is_atomic) {
     Releases& releases = is_threadgroup ? threadgroup_releases_ : checker_.releases_;
     const auto address = reinterpret_cast<uintptr_t>(access.address);
     if (reads) fences_.read(now, address, releases);
     if (writes) fences_.write(now, address, releases);
   }
-  auto is_before = [&](PastAccess earlier, PastAccess later) {
+  auto is_before = [this](PastAccess earlier, PastAccess later) {
     return fences_.has_any() && fences_.is_before(earlier, later);
   };
-  PastAccess other;
-  const char *race = nullptr, *undefined = nullptr;
-  target.shadow->visit(
-      access.address, access.bytes, !is_plain_write, [&](ShadowMemory::Cell& cell, const char* at) {
-        if (is_threadgroup) cell.belong_to(group_number_);
-        if (const PastAccess* found = cell.conflict(now, is_plain_write, is_before);
-            found && !race) {
-          race = at;
-          other = *found;
-        }
-        if (is_undefined && reads && !cell.is_written() && !undefined) undefined = at;
-        cell.add(now, writes);
-      });
-  if (race) report_race(access, target, other, race);
-  if (undefined) {
+  Trouble trouble;
+  target.shadow->visit(access.address, access.bytes, !is_plain_write,
+                       [=, &trouble](ShadowMemory::Cell cell, const char* at) {
+                         if (is_threadgroup) cell.belong_to(now.group());
+                         const PastAccess other = cell.conflict(now, is_plain_write, is_before);
+                         if (other.site() != 0) [[unlikely]]
+                           trouble.race_with(other, at);
+                         if (must_be_written && !cell.is_written()) [[unlikely]]
+                           trouble.read_undefined(at);
+                         cell.add(now, writes);
+                       });
+  if (trouble.race || trouble.undefined) [[unlikely]]
+    report_trouble(access, target, trouble);
+}
+
+void GroupChecker::report_trouble(const Access& access, const Target& target,
+                                  const Trouble& trouble) {
+  if (trouble.race) report_race(access, target, trouble.other, trouble.race);
+  if (trouble.undefined) {
     KernelFinding found = finding("uninitialised-read", access, target);
-    found.byte = undefined - target.base;
+    found.byte = trouble.undefined - target.base;
     report({found.kind, &access.site, nullptr, target.name}, std::move(found));
   }
 }
 
-void GroupChecker::report_race(const Access& access, const Target& target, const PastAccess& other,
+void GroupChecker::report_race(const Access& access, const Target& target, PastAccess other,
                                const char* at) {
   const AccessSite& other_site = checker_.site_of(other.site());
   KernelFinding found = finding("race", access, target);
@@ -276,6 +283,7 @@ GroupChecker::Target GroupChecker::make_target(uint32_t index, const DispatchArg
     target.space = AccessObject::threadgroup;
     target.bytes = arguments.threadgroup_bytes ? arguments.threadgroup_bytes[index] : 0;
     target.shadow = &threadgroup_;
+    target.is_undefined = true;
     return target;
   }
   target.space = described.kind == msl::KernelArgument::Kind::constant ? AccessObject::constant
@@ -283,15 +291,19 @@ GroupChecker::Target GroupChecker::make_target(uint32_t index, const DispatchArg
   target.bytes = checker_.buffers_[index].bytes;
   target.before = checker_.buffers_[index].before;
   target.shadow = checker_.shadow_of_[index];
+  target.is_undefined = !checker_.buffers_[index].has_contents;
   return target;
 }
 
-const GroupChecker::Target& GroupChecker::target_of(const AccessObject& object, const void* base,
-                                                    const char* address, Target& made) {
-  if (object.argument != AccessObject::no_argument) return targets_[object.argument];
+const GroupChecker::Target& GroupChecker::find_target(const AccessObject& object, const void* base,
+                                                      const char* address, Target& made) {
   made = {AccessObject::no_argument, object.name, static_cast<AccessObject::Space>(object.space),
           static_cast<const char*>(base), object.bytes};
-  if (made.space == AccessObject::threadgroup) made.shadow = &threadgroup_;
+  auto be_shared = [&] {
+    made.shadow = &threadgroup_;
+    made.is_undefined = true;
+  };
+  if (made.space == AccessObject::threadgroup) be_shared();
   if (base) return made;
   // A pointer that came out of memory: to what it points, its value alone tells.
   for (const Target& one : targets_) {
@@ -305,7 +317,7 @@ const GroupChecker::Target& GroupChecker::target_of(const AccessObject& object, 
     made.base = variables;
     made.bytes = bytes;
     made.space = AccessObject::threadgroup;
-    made.shadow = &threadgroup_;
+    be_shared();
   }
   return made;
 }

@@ -95,9 +95,11 @@ class GroupChecker {
   const FreeRange* free_ranges() const { return free_ranges_.data(); }
   // Called when the next group starts.
   void begin();
-  // What ReferenceRuntime::access promises. Throws nothing: when memory runs out, it looks at less.
-  bool access(const ThreadContext& thread, const AccessSite& site, const AccessObject& object,
-              const void* base, const void* address, uint64_t bytes, uint64_t value) noexcept;
+  // ReferenceRuntime::access, for the checker of the thread's group if it has one. Throws nothing:
+  // when memory runs out, it looks at less.
+  static uint32_t access(ThreadContext* thread, const AccessSite* site, const AccessObject* object,
+                         const void* base, const void* address, uint64_t bytes,
+                         uint64_t value) noexcept;
   void fence(const ThreadContext& thread) noexcept;
   // The watchdog stopped the group.
   void stopped(const LastTurn& last) noexcept;
@@ -118,21 +120,42 @@ class GroupChecker {
     uint64_t bytes;                  // UINT64_MAX: not known
     uint64_t before = 0;             // that belong to it, too
     ShadowMemory* shadow = nullptr;  // somebody may write to it: its accesses must be ordered
-    bool holds(const char* address, uint64_t count) const;
+    bool is_undefined = false;       // what nobody has written must not be read
+    bool holds(const char* at, uint64_t count) const {
+      const uint64_t from_start = static_cast<uint64_t>(at - base) + before;
+      return bytes == UINT64_MAX ||
+             (from_start <= before + bytes && count <= before + bytes - from_start);
+    }
   };
   struct Access {
     const ThreadContext& thread;
     const AccessSite& site;
     const char* address;
     uint64_t bytes, value;
+    bool is(AccessSite::Kind kind) const { return (site.kind & kind) != 0; }
   };
-  // `made` is a place for one that is no argument.
-  const Target& target_of(const AccessObject& object, const void* base, const char* address,
-                          Target& made);
+  // What is wrong with an access: where it comes first.
+  struct Trouble {
+    const char *race = nullptr, *undefined = nullptr;
+    PastAccess other;  // of the race
+    [[gnu::cold]] void race_with(PastAccess with, const char* at) {
+      if (race) return;
+      race = at;
+      other = with;
+    }
+    [[gnu::cold]] void read_undefined(const char* at) {
+      if (!undefined) undefined = at;
+    }
+  };
+  // Of what is no argument, or may be one; `made` is a place for it.
+  const Target& find_target(const AccessObject& object, const void* base, const char* address,
+                            Target& made);
   Target make_target(uint32_t index, const DispatchArguments& arguments);
+  // Whether it may be made.
+  bool look_at(const Access& access, const Target& target);
   void check_order(const Access& access, const Target& target);
-  void report_race(const Access& access, const Target& target, const PastAccess& other,
-                   const char* at);
+  void report_trouble(const Access& access, const Target& target, const Trouble& trouble);
+  void report_race(const Access& access, const Target& target, PastAccess other, const char* at);
   // The thread as it is now, at an access or (0) between two.
   PastAccess state_of(const ThreadContext& thread, uint32_t site, bool is_atomic) const {
     return PastAccess(site, is_atomic, group_number_, thread.index, epoch_,

@@ -34,12 +34,6 @@ ThreadContext thread_of(const GroupContext& group, const ReferenceRuntime* runti
   return thread;
 }
 
-uint32_t check_access(ThreadContext* thread, const AccessSite* site, const AccessObject* object,
-                      const void* base, const void* address, uint64_t bytes, uint64_t value) {
-  GroupChecker* checker = thread->group->checker;
-  return !checker || checker->access(*thread, *site, *object, base, address, bytes, value);
-}
-
 void check_fence(ThreadContext* thread) {
   if (thread->group->checker) thread->group->checker->fence(*thread);
 }
@@ -129,8 +123,8 @@ void reach_barrier(ThreadContext* thread, const AccessSite* site) {
   static_cast<Fibre*>(thread)->barrier = site;
 }
 
-constexpr ReferenceRuntime runtime_table{park_for_cross_lane, park_at_barrier, park_at_back_edge,
-                                         check_access,        reach_barrier,   check_fence};
+constexpr ReferenceRuntime runtime_table{park_for_cross_lane,  park_at_barrier, park_at_back_edge,
+                                         GroupChecker::access, reach_barrier,   check_fence};
 
 void enter_fibre(void* argument) {
   auto* fibre = static_cast<Fibre*>(argument);
@@ -288,8 +282,8 @@ void ReferenceRunner::run(const GroupContext& group, ThreadFunction* function,
     return;
   }
   // Its threads do not wait for each other.
-  static constexpr ReferenceRuntime runtime{nullptr,      nullptr, nullptr,
-                                            check_access, nullptr, check_fence};
+  static constexpr ReferenceRuntime runtime{nullptr, nullptr,    nullptr, GroupChecker::access,
+                                            nullptr, check_fence};
   uint32_t threads = threads_of(group);
   for (uint32_t i = 0; i < threads && !is_cancelled(group); ++i) {
     ThreadContext thread = thread_of(group, &runtime, i);

@@ -1,15 +1,14 @@
 #include "devices/cpu/jit/shadow_memory.h"
 
+#include <sys/mman.h>
+
+#include <mutex>
 #include <utility>
 
 namespace holdfast::jit {
 
-void ShadowMemory::Cell::add_other(PastAccess now, bool writes) {
-  if (writes) write_.set_written();
-  PastAccess &first = others_->first, &second = others_->second;
-  if (first.site() == 0 || first.is_same_thread(now)) {
-    first = now;
-  } else if (second.site() == 0 || second.is_same_thread(now)) {
+void ShadowMemory::Others::add(PastAccess now) {
+  if (second.site() == 0 || second.is_same_thread(now)) {
     second = now;
   } else if (first.is_before(now)) {
     first = now;
@@ -21,6 +20,26 @@ void ShadowMemory::Cell::add_other(PastAccess now, bool writes) {
     // Of two groups, or of two simdgroups: no later thread can be ordered with both.
     second = now;
   }
+}
+
+char* ShadowArena::take_bytes(size_t bytes) {
+  constexpr size_t line = 64, huge_page = size_t{2} << 20;
+  // A line more than it is: pages are visited in turn at the same place, and must not all lie in
+  // the same lines of the cache.
+  bytes = (bytes + line - 1) / line * line + line;
+  if (bytes > left_) {
+    const size_t size = std::max(bytes, std::clamp(taken_, size_t{32} << 10, huge_page));
+    const size_t alignment = size < huge_page ? line : huge_page;
+    pieces_.reserve(pieces_.size() + 1);
+    char* piece = static_cast<char*>(::operator new(size, std::align_val_t{alignment}));
+    pieces_.emplace_back(piece, Release{alignment});
+    if (size == huge_page) madvise(piece, size, MADV_HUGEPAGE);  // where there are any
+    taken_ += size;
+    next_ = piece;
+    left_ = size;
+  }
+  left_ -= bytes;
+  return std::exchange(next_, next_ + bytes);
 }
 
 ShadowMemory::ShadowMemory(const void* begin, uint64_t bytes, bool is_shared)
@@ -38,7 +57,7 @@ ShadowMemory::Page& ShadowMemory::make_page(std::atomic<Page*>& place) {
   Page* known = place.load(std::memory_order_relaxed);
   if (known) return *known;
   auto page = std::make_unique<Page>();
-  page->writes = std::make_unique<PastAccess[]>(page_bytes / page->step);
+  page->writes = arena_.take<PastAccess>(page_bytes >> page->shift);
   place.store(page.get(), std::memory_order_release);
   return *page.release();
 }
@@ -46,20 +65,20 @@ ShadowMemory::Page& ShadowMemory::make_page(std::atomic<Page*>& place) {
 void ShadowMemory::grow(Page& page, bool is_fine, bool with_others) {
   std::lock_guard guard(mutex_);
   // Others may visit the page, but nobody else changes its form.
-  const uintptr_t step = is_fine ? 1 : page.step;
-  const uintptr_t cells = page_bytes / step;
-  std::unique_ptr<PastAccess[]> writes;
-  std::unique_ptr<Others[]> others;
-  if (step != page.step) writes = std::make_unique<PastAccess[]>(cells);
-  if (with_others || page.others) others = std::make_unique<Others[]>(cells);
+  const int shift = is_fine ? 0 : page.shift;
+  const uintptr_t cells = page_bytes >> shift;
+  PastAccess* writes = nullptr;
+  Others* others = nullptr;
+  if (shift != page.shift) writes = arena_.take<PastAccess>(cells);
+  if (with_others || page.others) others = arena_.take<Others>(cells);
   std::lock_guard lock(page.lock);
   for (uintptr_t i = 0; i < cells; ++i) {
-    if (writes) writes[i] = page.writes[i * step / page.step];
-    if (page.others) others[i] = page.others[i * step / page.step];
+    if (writes) writes[i] = page.writes[i >> (page.shift - shift)];
+    if (page.others) others[i] = page.others[i >> (page.shift - shift)];
   }
-  if (writes) page.writes.swap(writes);
-  page.others.swap(others);
-  page.step = step;
+  if (writes) page.writes = writes;
+  page.others = others;
+  page.shift = shift;
 }
 
 }  // namespace holdfast::jit

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <new>
 #include <vector>
 
 #include "base/sync.h"
@@ -44,8 +44,9 @@ class PastAccess {
   bool is_atomic() const { return (when_ >> atomic_shift & 1) != 0; }
   bool is_written() const { return (when_ >> written_shift & 1) != 0; }
 
+  bool is_empty() const { return (who_ | when_) == 0; }
   bool is_same_thread(PastAccess other) const {
-    return group() == other.group() && thread() == other.thread();
+    return group() == other.group() && ((when_ ^ other.when_) & thread_mask) == 0;
   }
   // Whether a barrier, or the thread itself, puts it before `later`.
   bool is_before(PastAccess later) const {
@@ -65,6 +66,31 @@ class PastAccess {
 };
 static_assert(sizeof(PastAccess) == 16);
 
+// Memory that is given back all at once: in large pieces, since most of what it costs is that the
+// system finds pages for it.
+class ShadowArena {
+ public:
+  // So many, each as it is made by default; may throw std::bad_alloc.
+  template <class T>
+  T* take(size_t count) {
+    T* const place = reinterpret_cast<T*>(take_bytes(count * sizeof(T)));
+    std::uninitialized_value_construct_n(place, count);
+    return place;
+  }
+
+ private:
+  struct Release {
+    size_t alignment;
+    void operator()(char* piece) const { ::operator delete(piece, std::align_val_t{alignment}); }
+  };
+  char* take_bytes(size_t bytes);
+
+  std::vector<std::unique_ptr<char, Release>> pieces_;
+  size_t taken_ = 0;  // the bytes of all pieces
+  char* next_ = nullptr;
+  size_t left_ = 0;
+};
+
 // Of one stretch of memory. Several OS threads may visit it at once when it was said to be shared.
 class ShadowMemory {
  public:
@@ -72,6 +98,8 @@ class ShadowMemory {
   // be ordered with a later access.
   struct Others {
     PastAccess first, second;
+    // One that is not of the thread of `first`.
+    void add(PastAccess now);
   };
 
   class Cell {
@@ -86,34 +114,46 @@ class ShadowMemory {
       if (others_) *others_ = {};
     }
 
-    // The access that `now` races with; null when there is none. `is_before(earlier, now)` may know
-    // more about their order than PastAccess does.
+    // Nobody but the thread of `now` has been here.
+    bool is_own(PastAccess now) const {
+      auto is_own = [now](PastAccess one) { return one.is_empty() || one.is_same_thread(now); };
+      return is_own(write_) && (!others_ || (is_own(others_->first) && others_->second.is_empty()));
+    }
+    // The access that `now` races with; its site is 0 when there is none. `is_before(earlier, now)`
+    // may know more about their order than PastAccess does.
     template <class IsBefore>
-    const PastAccess* conflict(PastAccess now, bool is_plain_write, IsBefore is_before) const {
-      auto races = [&](const PastAccess& other) {
+    PastAccess conflict(PastAccess now, bool is_plain_write, IsBefore is_before) const {
+      auto races = [&](PastAccess other) {
         return other.site() != 0 && !other.is_before(now) && !is_before(other, now);
       };
-      if (races(write_)) return &write_;
-      if (!others_) return nullptr;
-      for (const PastAccess* other : {&others_->first, &others_->second}) {
-        // Reads do not race with reads, nor atomic operations with each other.
-        const bool may_race = is_plain_write || other->is_atomic() != now.is_atomic();
-        if (may_race && races(*other)) return other;
-      }
-      return nullptr;
+      // Reads do not race with reads, nor atomic operations with each other.
+      auto may_race = [&](PastAccess other) {
+        return is_plain_write || other.is_atomic() != now.is_atomic();
+      };
+      if (races(write_)) return write_;
+      if (!others_) return {};
+      if (may_race(others_->first) && races(others_->first)) return others_->first;
+      if (may_race(others_->second) && races(others_->second)) return others_->second;
+      return {};
     }
     // `others` must be there unless it is a plain write.
     void add(PastAccess now, bool writes) {
-      if (!writes || now.is_atomic()) return add_other(now, writes);
+      if (!writes || now.is_atomic()) {
+        if (writes) write_.set_written();
+        if (others_->first.site() == 0 || others_->first.is_same_thread(now)) {
+          others_->first = now;
+        } else {
+          others_->add(now);
+        }
+        return;
+      }
       // Whoever raced with those before races with this one, too, or has been reported.
+      now.set_written();
       write_ = now;
-      write_.set_written();
       if (others_) *others_ = {};
     }
 
    private:
-    void add_other(PastAccess now, bool writes);
-
     PastAccess& write_;
     Others* const others_;
   };
@@ -127,7 +167,28 @@ class ShadowMemory {
     return offset <= bytes_ && bytes <= bytes_ - offset;
   }
 
-  // Calls `visit(Cell&, address)` for the cells of [address, address + bytes), which it must hold:
+  // Notes a plain access where only its own thread has been before, so that there is nothing to
+  // find: what nearly all are. False when it is not so, or not simple: then all of it must be
+  // visited, and what was noted already does no harm. `must_be_written`: it is a read of what is
+  // undefined.
+  bool add_own(const char* address, uint64_t bytes, PastAccess now, bool writes,
+               bool must_be_written) {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    const uintptr_t in_page = begin % page_bytes;
+    Page* page = pages_[begin / page_bytes - begin_ / page_bytes].load(std::memory_order_acquire);
+    if (!page || ((begin | bytes) & 3) != 0 || bytes > page_bytes - in_page) return false;
+    if (is_shared_) page->lock.lock();
+    bool is_own = page->shift == 2 && (writes || page->others);
+    for (uintptr_t i = in_page / 4; is_own && i < (in_page + bytes) / 4; ++i) {
+      Cell cell(page->writes[i], page->others ? page->others + i : nullptr);
+      is_own = cell.is_own(now) && (cell.is_written() || !must_be_written);
+      if (is_own) cell.add(now, writes);
+    }
+    if (is_shared_) page->lock.unlock();
+    return is_own;
+  }
+
+  // Calls `visit(Cell, address)` for the cells of [address, address + bytes), which it must hold:
   // one for each four bytes, or for each byte of pages in which something smaller was accessed.
   // `with_others`: visit will add what is no plain write. Visits of one page exclude each other,
   // and must not throw. May throw std::bad_alloc before it visits a page.
@@ -139,31 +200,34 @@ class ShadowMemory {
       const uintptr_t stop = std::min(end, (at / page_bytes + 1) * page_bytes);
       Page& page = page_of(at);
       const bool is_fine = ((at | stop) & 3) != 0;
-      std::unique_lock lock(page.lock, std::defer_lock);
-      if (is_shared_) lock.lock();
+      if (is_shared_) page.lock.lock();
       while (!page.fits(is_fine, with_others)) {
-        if (is_shared_) lock.unlock();
+        if (is_shared_) page.lock.unlock();
         grow(page, is_fine, with_others);
-        if (is_shared_) lock.lock();
+        if (is_shared_) page.lock.lock();
       }
-      for (; at < stop; at += page.step) {
-        const uintptr_t index = at % page_bytes / page.step;
-        Cell cell(page.writes[index], page.others ? &page.others[index] : nullptr);
-        visit(cell, reinterpret_cast<const char*>(at));
+      const int shift = page.shift;
+      PastAccess* const writes = page.writes;
+      Others* const others = page.others;
+      for (; at < stop; at += uintptr_t{1} << shift) {
+        const uintptr_t index = at % page_bytes >> shift;
+        visit(Cell(writes[index], others ? others + index : nullptr),
+              reinterpret_cast<const char*>(at));
       }
+      if (is_shared_) page.lock.unlock();
     }
   }
 
  private:
   static constexpr uintptr_t page_bytes = 1024;
   struct Page {
-    sync::SpinLock lock;  // guards what follows
-    uintptr_t step = 4;   // bytes of a cell
-    std::unique_ptr<PastAccess[]> writes;
-    std::unique_ptr<Others[]> others;  // null: there were none yet
+    sync::SpinLock lock;  // guards what follows; memory is the arena's
+    int shift = 2;        // a cell is so many bytes: two to the power of this
+    PastAccess* writes = nullptr;
+    Others* others = nullptr;  // null: there were none yet
 
     bool fits(bool is_fine, bool with_others) const {
-      return (step == 1 || !is_fine) && (others || !with_others);
+      return (shift == 0 || !is_fine) && (others || !with_others);
     }
   };
   Page& page_of(uintptr_t address) {
@@ -178,6 +242,7 @@ class ShadowMemory {
   const uint64_t bytes_;
   const bool is_shared_;
   sync::Mutex mutex_;  // of those who make pages, or make them larger
+  ShadowArena arena_;  // guarded by mutex_
   // No sync::Atomic: who makes a page does not matter, and each access looks here.
   std::vector<std::atomic<Page*>> pages_;
 };
