@@ -57,6 +57,21 @@ void mask() {
   eval(full({4}, array(infinity), s));
 }
 
+// An op writes every other number. A NaN between them was there before, and stays.
+void write_between(float x) {
+  OwnStream s;
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  array numbers({nan, 0.0f, nan, 0.0f});
+  eval(numbers);
+  eval(lone_op("EveryOther", s, [numbers, x](Encoder& encoder, array& out) {
+    array target = numbers;
+    encoder.output(target);
+    encoder.output(out);
+    float* to = target.data<float>();
+    encoder.native("write", 1, 0, [to, x](int64_t, int64_t) { to[1] = to[3] = x; });
+  }));
+}
+
 #define ORIGIN(id, name, planted, clean, ...)                               \
   {                                                                         \
     "nan." id, name, "nan", [] { planted; }, [] { clean; }, { __VA_ARGS__ } \
@@ -69,6 +84,9 @@ const ValidationCase cases[] = {
            divide_in_half_precision(2), {"byte", "2"}, {"numbers", "2"}),
     ORIGIN("made", "the first op of a chain, not those that hand its NaN on", chain(-1), chain(1),
            {"op", "Sqrt"}, {"byte", "4"}),
+    ORIGIN("made", "NaN is written between NaN that were there before",
+           write_between(std::numeric_limits<float>::quiet_NaN()), write_between(1),
+           {"op", "EveryOther"}, {"byte", "4"}, {"count", "2"}),
     ORIGIN("infinity", "a number is divided by zero", divide_by(0), divide_by(1), {"value", "-inf"},
            {"byte", "0"}, {"severity", "warning"}),
     ORIGIN("infinity", "exp of a large number; a mask", exponential(200), mask(), {"value", "inf"},

@@ -195,6 +195,8 @@ bool CheckSet::is_ablated(Check check) {
       return mutated(Mutant::check_ownership);
     case Check::host_writes:
       return mutated(Mutant::check_host_writes);
+    case Check::nan:
+      return mutated(Mutant::check_nan);
     default:
       return false;
   }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/mutants.h"
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
 
@@ -100,7 +101,8 @@ class Validator::OriginWatch final : public exec::CommandObserver {
     const auto bindings = bindings_of(list, command);
     for (const Binding& binding : bindings) {
       if (!is_candidate_) return;
-      if (!binding.writes) is_candidate_ = is_finite(binding);
+      if (!binding.writes && !mutated(Mutant::validator_given_numbers))
+        is_candidate_ = is_finite(binding);
     }
     try {
       for (const Binding& binding : bindings) {
@@ -134,7 +136,9 @@ class Validator::OriginWatch final : public exec::CommandObserver {
     const char* bytes = bytes_of(binding);
     for_each_special(bytes, size_of(binding), binding.elements, [&](size_t i, uint64_t bits) {
       const size_t at = i * format.bytes;
-      if (std::memcmp(bytes + at, before.data() + at, format.bytes) == 0) return;
+      if (std::memcmp(bytes + at, before.data() + at, format.bytes) == 0 &&
+          !mutated(Mutant::validator_kept_numbers))
+        return;
       messages::MadeNumbers& made = (bits & format.fraction) != 0 ? nans : infinities;
       if (made.count++ != 0) return;
       made.first_byte = binding.begin + static_cast<int64_t>(at);
