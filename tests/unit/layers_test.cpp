@@ -38,7 +38,49 @@ struct Counter : exec::Layer {
   sync::Atomic<int> dead_when_retired{0}, dead_at_completion{0};
 };
 
+// Takes itself away, and nobody else holds it, when it is told of one of these.
+struct Leaver : exec::Layer {
+  enum When { creates, commands, encodes, reads };
+  struct Seen {
+    sync::Atomic<bool> is_alive{true}, was_told{false}, outlived_call{false};
+  };
+  Leaver(When moment, std::shared_ptr<Seen> record) : when(moment), seen(std::move(record)) {}
+  ~Leaver() override { seen->is_alive.store(false); }
+  void on_create(const exec::Buffer&) override { leave(creates); }
+  void on_command(const exec::CommandList&) override { leave(commands); }
+  void on_encode(const exec::CommandList&) override { leave(encodes); }
+  void on_host_access(const exec::Buffer&, int64_t, int64_t) override { leave(reads); }
+  void leave(When now) {
+    if (now != when) return;
+    std::shared_ptr<Seen> record = seen;
+    record->was_told.store(true);
+    exec::layers::remove(this);
+    record->outlived_call.store(record->is_alive.load());
+  }
+  const When when;
+  const std::shared_ptr<Seen> seen;
+};
+
 }  // namespace
+
+TEST_CASE("layers: one that is taken away lives until it has been told") {
+  Stream s = new_stream(Device::cpu);
+  array known = counting(8);
+  eval(known);
+  for (Leaver::When when : {Leaver::creates, Leaver::commands, Leaver::encodes, Leaver::reads}) {
+    CAPTURE(when);
+    auto seen = std::make_shared<Leaver::Seen>();
+    auto behind = std::make_shared<Counter>();
+    exec::layers::add(std::make_shared<Leaver>(when, seen));
+    exec::layers::add(behind);
+    values(known);  // before there is a list, which would keep the layers it is committed under
+    values(affine(counting(8), 1, 1, s));
+    exec::layers::remove(behind.get());
+    CHECK(seen->was_told.load());
+    CHECK(seen->outlived_call.load());
+    CHECK(behind->created.load() == 2);
+  }
+}
 
 TEST_CASE("layers: a layer sees buffers come and go, and lists committed and completed") {
   Stream s = default_stream(Device::cpu);

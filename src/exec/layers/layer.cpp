@@ -17,11 +17,18 @@ std::shared_ptr<const Chain>& chain() {
   return *current_chain;
 }
 
+// The chain lives until all were told, whoever takes layers away meanwhile.
+template <class Call>
+void for_each_layer(Call call) {
+  const std::shared_ptr<const Chain> now = current();
+  for (const auto& layer : *now) call(*layer);
+}
+
 // Tells the layers where nothing may be thrown: one that has no memory does not know it.
 template <class Call>
 void tell(Call call) noexcept {
   try {
-    for (const auto& layer : *current()) call(*layer);
+    for_each_layer(call);
   } catch (...) {
   }
 }
@@ -79,7 +86,7 @@ void on_retire(const Buffer& buffer) noexcept {
 }
 
 void on_pipeline(const KernelRequest& request, const Pipeline& pipeline) {
-  for (const auto& layer : *current()) layer->on_pipeline(request, pipeline);
+  for_each_layer([&](Layer& layer) { layer.on_pipeline(request, pipeline); });
 }
 
 void on_begin() noexcept {
@@ -91,18 +98,19 @@ void on_address(const Buffer& buffer) noexcept {
 }
 
 Ref<const Pipeline> on_dispatch(const Pipeline& pipeline, std::span<BoundSlot> slots) {
-  for (const auto& layer : *current()) {
+  const std::shared_ptr<const Chain> now = current();
+  for (const auto& layer : *now) {
     if (Ref<const Pipeline> checked = layer->on_dispatch(pipeline, slots)) return checked;
   }
   return nullptr;
 }
 
 void on_command(const CommandList& list) {
-  for (const auto& layer : *current()) layer->on_command(list);
+  for_each_layer([&](Layer& layer) { layer.on_command(list); });
 }
 
 void on_encode(const CommandList& list) {
-  for (const auto& layer : *current()) layer->on_encode(list);
+  for_each_layer([&](Layer& layer) { layer.on_encode(list); });
 }
 
 bool wants_commit(const CommandList& list) {
@@ -122,7 +130,7 @@ void on_take_over(const Buffer& buffer) noexcept {
 void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) {
   // The commands themselves may ask, while they run.
   if (is_running_commands) return;
-  for (const auto& layer : *current()) layer->on_host_access(buffer, begin, end);
+  for_each_layer([&](Layer& layer) { layer.on_host_access(buffer, begin, end); });
 }
 
 void on_limit(const LimitReached& limit) noexcept {
