@@ -79,13 +79,11 @@ class Planner {
     int64_t work = 0;
     size_t largest_output = 0;
     for (const array& input : group_.inputs) {
-      encoder_.input(input);
       work += is_scalar(input) ? 0 : static_cast<int64_t>(input.itemsize() * size);
     }
     for (FusedStep& step : group_.steps) {
       work += static_cast<int64_t>(size) * 4;
       if (!step.output) continue;
-      encoder_.output(*step.output);
       work += static_cast<int64_t>(step.output->nbytes());
       largest_output = std::max(largest_output, step.output->nbytes());
     }
@@ -95,6 +93,11 @@ class Planner {
     plan_inputs();
     plan_steps();
     program_.block = block_size();
+    // Not before: what is bound belongs to the next command, and copies are commands of their own.
+    for (const array* input : inputs_) encoder_.input(*input);
+    for (FusedStep& step : group_.steps) {
+      if (step.output) encoder_.output(*step.output);
+    }
     int64_t tasks = (program_.size + FusedProgram::task_elements - 1) / FusedProgram::task_elements;
     encoder_.native(group_.name, tasks, work, std::move(program_));
   }
@@ -233,6 +236,7 @@ class Planner {
     for (size_t i = 0; i < group_.inputs.size(); ++i) {
       const array& a = group_.inputs[i];
       size_t lane_bytes = lane_size(lane_of(a.dtype()));
+      const array* read = &a;
       Load load;
       load.address = a.data<char>();
       load.item_size = static_cast<uint8_t>(a.itemsize());
@@ -258,11 +262,14 @@ class Planner {
                                             std::span(strides.data(), strides.size())));
         load.layout = &program_.layouts.back();
         if (reads_across(a, program_.layouts.back())) {
+          copies_.reserve(group_.inputs.size());  // inputs_ points into it
           copies_.push_back(copy_in_order(a, program_.layouts.back()));
           program_.layouts.back() = {program_.size, {program_.size}, {1}};
-          load.address = copies_.back().data<char>();
+          read = &copies_.back();
+          load.address = read->data<char>();
         }
       }
+      inputs_.push_back(read);
       program_.loads.push_back(load);
       program_.values.push_back(location);
     }
@@ -292,7 +299,6 @@ class Planner {
                                      to + static_cast<size_t>(first) * item);
                       }
                     });
-    encoder_.input(copy);
     return copy;
   }
 
@@ -535,8 +541,9 @@ class Planner {
   SmallVector<uint8_t, 4> read_alone_;  // is the input read by a step outside chains?
   SmallVector<int, 4> donor_;
   SmallVector<uint16_t, 8> free_blocks_, free_after_, free_tiles_;
-  std::vector<array> copies_;         // of inputs, in order
-  SmallVector<uint16_t, 4> decoded_;  // inputs that the current chain has made floats of
+  std::vector<array> copies_;            // of inputs, in order
+  SmallVector<const array*, 4> inputs_;  // what the program reads: the group's inputs, or copies
+  SmallVector<uint16_t, 4> decoded_;     // inputs that the current chain has made floats of
 };
 
 }  // namespace
