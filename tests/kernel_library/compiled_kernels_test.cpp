@@ -62,7 +62,8 @@ bool uses_llvm() { return read_file("/proc/self/maps").find("libLLVM") != std::s
 
 }  // namespace
 
-TEST_CASE("compiled kernels: one name with float16, float32 and another body in one list") {
+TEST_CASE("compiled kernels: one name with float16, float32 and another body in one list" *
+          doctest::test_suite("no other layers")) {
   if (!has_compiler()) return;
   RealLibrary library(1);  // each one drops the one before, while it is encoded
   Stream stream = new_stream(default_device());

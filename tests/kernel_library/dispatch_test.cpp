@@ -37,7 +37,8 @@ TEST_CASE("dispatch: a large grid is shared between workers, and each group runs
   }
 }
 
-TEST_CASE("dispatch: a chain in one command list sees what the one before wrote") {
+TEST_CASE("dispatch: a chain in one command list sees what the one before wrote" *
+          doctest::test_suite("no other layers")) {
   FakeCompiler compiler;
   KernelLibrary library(compiler.parts(8));
   Stream stream = new_stream(Device::cpu);
@@ -90,7 +91,8 @@ TEST_CASE("dispatch: layers see the pipeline and its grid") {
   CHECK(seen->pipelines == 1);
 }
 
-TEST_CASE("dispatch: one name with three bodies in one uncommitted command list") {
+TEST_CASE("dispatch: one name with three bodies in one uncommitted command list" *
+          doctest::test_suite("no other layers")) {
   FakeCompiler compiler;
   KernelLibrary library(compiler.parts(1));  // each one drops the one before
   Stream stream = new_stream(Device::cpu);

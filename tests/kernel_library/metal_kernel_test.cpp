@@ -67,7 +67,8 @@ TEST_CASE("metal_kernel: a node like any other, compiled once") {
   CHECK(kernel_cache_stats().hits >= 2);
 }
 
-TEST_CASE("metal_kernel: one name with two dtypes and another body in one command list") {
+TEST_CASE("metal_kernel: one name with two dtypes and another body in one command list" *
+          doctest::test_suite("no other layers")) {
   FakeMetal metal(1);  // each one drops the one before
   define_affine(metal, "a", 2, 0);
   define_affine(metal, "b", 3, 0);

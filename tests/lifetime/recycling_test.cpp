@@ -129,7 +129,8 @@ TEST_CASE("storage that two queues use is given to neither") {
   exec::Runtime::get().give_back(queue_of(other));
 }
 
-TEST_CASE("a chain lives in two storages, with reuse edges between its commands") {
+TEST_CASE("a chain lives in two storages, with reuse edges between its commands" *
+          doctest::test_suite("no other layers")) {
   Stream s = new_stream(Device::cpu);
   {
     CommitRecorder recorder;
@@ -163,7 +164,8 @@ TEST_CASE("a chain lives in two storages, with reuse edges between its commands"
   exec::Runtime::get().give_back(queue_of(s));
 }
 
-TEST_CASE("without recycling every result of a chain has storage of its own") {
+TEST_CASE("without recycling every result of a chain has storage of its own" *
+          doctest::test_suite("no other layers")) {
   Stream s = new_stream(Device::cpu);
   environment::settings_for_tests().recycle = false;
   {

@@ -193,7 +193,8 @@ struct Observing : exec::Layer {
 
 }  // namespace
 
-TEST_CASE("layers: hooks that no layer is interested in are left out") {
+TEST_CASE("layers: hooks that no layer is interested in are left out" *
+          doctest::test_suite("no other layers")) {
   Stream s = default_stream(Device::cpu);
   synchronize(s);
   auto layer = std::make_shared<ListsOnly>();
