@@ -182,6 +182,15 @@ TEST_CASE("argmin and argmax find the first, and NaN") {
   CHECK(argmax(zeros({3, 0}), 0).shape() == Shape{0});
   check_error<std::invalid_argument>("argmax", [] { argmax(zeros({0, 3}), 0); });
   CHECK(std::isnan(values_of<float>(max(array({1.0f, std::nanf(""), 7.0f})))[0]));
+  // A complex number is NaN where one part is, though the other could be compared.
+  array halves(
+      {complex64_t(1, 1), complex64_t(2, std::nanf("")), complex64_t(7, 0), complex64_t(-7, 0)});
+  for (const array& b : {halves, repeat(expand_dims(halves, 1), 2, 1)}) {
+    for (uint32_t index : values_of<uint32_t>(argmax(b, 0))) CHECK(index == 1);
+    for (uint32_t index : values_of<uint32_t>(argmin(b, 0))) CHECK(index == 1);
+    for (complex64_t most : values_of<complex64_t>(max(b, 0))) CHECK(std::isnan(most.imag()));
+    for (complex64_t least : values_of<complex64_t>(min(b, 0))) CHECK(std::isnan(least.imag()));
+  }
 }
 
 TEST_CASE("mean, var, std, count_nonzero, logsumexp") {

@@ -32,6 +32,10 @@ struct Greater {
 // Whether `a` replaces `b`, which came earlier.
 template <typename Order, typename T>
 inline bool replaces(T a, T b) {
+  if constexpr (is_same<T, Complex64>) {
+    // The real parts may be in order where an imaginary one is NaN.
+    return !is_nan(b) && (Order::before(a, b) || is_nan(a));
+  }
   return Order::before(a, b) || (is_nan(a) && !is_nan(b));
 }
 
