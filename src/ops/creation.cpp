@@ -133,6 +133,12 @@ array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice
                                    " for start ", start, ", stop ", stop, " and step ", step));
   }
   Shape shape{size > 0 ? static_cast<ShapeElem>(size) : 0};
+  if (issubdtype(dtype, integer) && !std::isinf(step)) {
+    // The first two are rounded, and say what the step is, as in NumPy.
+    double second = std::trunc(start + step);
+    start = std::trunc(start);
+    step = second - start;
+  }
   return make_node<Arange>(std::move(shape), dtype, {}, s, start, step);
 }
 

@@ -10,6 +10,10 @@ TEST_CASE("arange: dtypes, steps, lengths") {
   check_values<float>(arange(3.0), {3}, {0, 1, 2});
   check_values<float>(arange(0.0, 1.0, 0.25), {4}, {0, 0.25, 0.5, 0.75});
   check_values<int8_t>(arange(-2.0, 2.0, int8), {4}, {-2, -1, 0, 1});
+  // Of integers the first two say what the step is.
+  check_values<int>(arange(0.5, 5.0, 1.5, int32), {3}, {0, 2, 4});
+  check_values<int>(arange(-1.0, 1.0, 0.5, int32), {4}, {-1, 0, 1, 2});
+  check_values<uint8_t>(arange(0.0, 2.0, 0.5, uint8), {4}, {0, 0, 0, 0});
   CHECK(arange(0, 5, -1).size() == 0);
   CHECK(arange(0.0, 10.0, std::numeric_limits<double>::infinity()).size() == 1);
   CHECK(values_of<float>(arange(0.0, 10.0, std::numeric_limits<double>::infinity()))[0] == 0.0f);
