@@ -79,6 +79,15 @@ TEST_CASE("rms_norm and layer_norm over random shapes and layouts") {
   }
 }
 
+TEST_CASE("layer_norm of one value throughout is the bias") {
+  for (int length : {1, 5, 64}) {
+    array x = broadcast_to(array({7.1f, -1e4f, 0.0f}, {3, 1}), {3, length});
+    array bias = full({length}, -0.4375f);
+    check_values<float>(fast::layer_norm(x, std::nullopt, bias, 1e-5f), {3, length},
+                        std::vector<float>(static_cast<size_t>(3 * length), -0.4375f));
+  }
+}
+
 TEST_CASE("layer_norm of rows far from zero keeps its digits") {
   // The squares of these rows lose all digits of the variance, or overflow.
   for (float mean : {50.0f, -3000.0f, 2e19f}) {

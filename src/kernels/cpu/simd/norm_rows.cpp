@@ -100,6 +100,8 @@ struct Layer {
       variance = distances.total(distances.squares) / count - rest * rest;
       if (variance < 0) variance = 0;
       mean += rest;
+      // One value throughout is at no distance from the mean, which rounding would not leave so.
+      if (variance == 0 && epsilon > 0) return {0, 0};
     }
     F factor = 1 / square_root_of(variance + epsilon);
     return {factor, -(mean * factor)};
