@@ -55,6 +55,8 @@ inline constexpr Difference differences[] = {
     {"random.multivariate_normal", "", "", 1000, "the root of a nearly singular matrix"},
     {"random.multivariate_normal", "float64 complex64", "", 0,
      "MLX keeps the dtype of its inputs; we give float32, the only dtype it takes"},
+    {"random.categorical", "complex64", "a(1,", 0,
+     "one distribution: MLX adds complex weights up, we take the real part of the logits"},
     {"block_masked_mm", "complex64", "", 0, "MLX has it for real matrices only"},
     {"gather_mm", "complex64", "", 0, "MLX has it for real matrices only"},
     {"segmented_mm", "complex64", "", 0, "MLX has it for real matrices only"},

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/cpu/threefry.h"
+#include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast::random {
@@ -230,6 +231,25 @@ array choice(const array& logits, const Shape& noise, int axis, const std::optio
   return argmax(add(logits, gumbel(noise, float32, key, s), s), axis, false, s);
 }
 
+// All choices are made among the same logits, more than none. MLX then looks them up among the
+// running sums of the probabilities; only a result without dimensions is drawn with noise, too.
+bool is_looked_up(const array& logits, int axis, const Shape& shape) {
+  return logits.size() == static_cast<size_t>(logits.shape(axis)) && logits.size() > 0 &&
+         !shape.empty() && !has_open_shape(logits);
+}
+
+array looked_up(const array& logits, const Shape& shape, const std::optional<array>& key,
+                StreamOrDevice s) {
+  array weights = astype(flatten(logits, s), float32, s);
+  weights = exp(subtract(weights, max(weights, true, s), s), s);
+  array sums = cumsum(weights, 0, false, true, std::nullopt, s);
+  array total = take(sums, -1, 0, s);
+  array places =
+      searchsorted(sums, multiply(uniform(shape, float32, key, s), total, s), "right", s);
+  // Rounding may have given the total: the last that has a probability.
+  return minimum(places, searchsorted(sums, total, "left", s), s);
+}
+
 }  // namespace
 
 array categorical(const array& logits, int axis, const Shape& shape,
@@ -241,6 +261,7 @@ array categorical(const array& logits, int axis, const Shape& shape,
     throw std::invalid_argument(text("[categorical] logits without axis ", at, ", of shape ", rest,
                                      ", cannot be broadcast to shape ", shape));
   }
+  if (is_looked_up(logits, at, shape)) return looked_up(logits, shape, key, s);
   // The axis stands as far from the end as in the logits.
   int behind = static_cast<int>(logits.ndim()) - at;
   int place = static_cast<int>(shape.size()) + 1 - behind;
@@ -256,14 +277,20 @@ array categorical(const array& logits, int axis, int num_samples, const std::opt
     throw std::invalid_argument(
         text("[categorical] the number of samples must not be negative, got ", num_samples));
   }
-  Shape noise = logits.shape();
+  Shape noise = logits.shape(), shape = noise;
   noise.push_back(num_samples);
+  shape.erase(shape.begin() + at);
+  shape.push_back(num_samples);
+  if (is_looked_up(logits, at, shape)) return looked_up(logits, shape, key, s);
   return choice(expand_dims(logits, -1, s), noise, at, key, s);
 }
 
 array categorical(const array& logits, int axis, const std::optional<array>& key,
                   StreamOrDevice s) {
   int at = checked_axis("categorical", axis, logits.ndim());
+  Shape shape = logits.shape();
+  shape.erase(shape.begin() + at);
+  if (is_looked_up(logits, at, shape)) return looked_up(logits, shape, key, s);
   return choice(logits, logits.shape(), at, key, s);
 }
 

@@ -158,6 +158,18 @@ TEST_CASE("randint, bernoulli, permutation: limits and errors") {
   check_error<std::out_of_range>("permutation", [] { random::permutation(array(1)); });
 }
 
+TEST_CASE("categorical draws from one distribution as MLX does") {
+  array k = random::key(7), logits({0.0f, 1.0f, 2.0f, 3.0f}, {1, 4});
+  check_values<uint32_t>(random::categorical(logits, -1, 8, k), {1, 8}, {0, 3, 2, 1, 3, 3, 3, 3});
+  check_values<uint32_t>(random::categorical(transpose(logits), 0, Shape{2, 3}, k), {2, 3},
+                         {1, 2, 3, 3, 3, 2});
+  // What has no probability is never drawn, at either end.
+  array certain({-INFINITY, 0.0f, -INFINITY}, {1, 3});
+  for (uint32_t drawn : values_of<uint32_t>(random::categorical(certain, -1, 1000, k))) {
+    CHECK(drawn == 1);
+  }
+}
+
 TEST_CASE("categorical, gumbel, laplace, truncated_normal: shapes and errors") {
   array k = test_key(), logits = random::normal({3, 4, 5}, k);
   CHECK(random::categorical(logits).shape() == Shape{3, 4});
