@@ -207,6 +207,27 @@ constexpr RacePair pairs[] = {
      "memory_order_relaxed); @{@|out[0] = 5;@} }\nelse if (atomic_load_explicit(counts, "
      "memory_order_relaxed) == 1) { $F float v = out[0]; out[gid] = v; }"},
 
+    {"flag", "a simdgroup's results, and a fence of one lane",
+     "if (gid < 32) { out[gid] = in[gid]; @{$S@|@} if (gid == 0) { $F "
+     "atomic_store_explicit(counts, "
+     "1u, memory_order_relaxed); } }\nelse if (gid == 100 && atomic_load_explicit(counts, "
+     "memory_order_relaxed) == 1) { $F out[gid] = out[7]; }"},
+    {"flag", "results of one simdgroup, or of two, and a fence of one lane",
+     "if (gid < 64) { out[gid] = in[gid]; $S if (gid == 0) { $F atomic_store_explicit(counts, 1u, "
+     "memory_order_relaxed); } }\nelse if (gid == 100 && atomic_load_explicit(counts, "
+     "memory_order_relaxed) == 1) { $F out[gid] = out[@{7@|37@}]; }"},
+    {"flag", "a flag that another thread adds to, or stores again without a fence",
+     "if (gid == 0) { out[0] = 5; $F atomic_store_explicit(counts, 1u, memory_order_relaxed); }\n"
+     "if (gid == 1) { @{atomic_fetch_add_explicit@|atomic_store_explicit@}(counts, 2u, "
+     "memory_order_relaxed); }\n"
+     "if (gid == 64) { uint v = atomic_load_explicit(counts, memory_order_relaxed); $F if (v > 1) "
+     "out[1] = out[0]; }"},
+    {"flag", "a lock, let go of with a fence",
+     "bool done = false;\nwhile (!done) { uint open = 0;\n"
+     "if (atomic_compare_exchange_weak_explicit(counts, &open, 1u, memory_order_relaxed, "
+     "memory_order_relaxed)) { $F plain[0] += 1; @{$F@|@} atomic_store_explicit(counts, 0u, "
+     "memory_order_relaxed); done = true; } }"},
+
     {"last group", "partial results, a fence, a counter",
      "threadgroup uint n;\nif (tid == 0) { out[group] = in[gid]; @{$F@|@} n = "
      "atomic_fetch_add_explicit(counts, 1u, memory_order_relaxed); $F }\n$D\n"
@@ -259,6 +280,18 @@ constexpr RacePair pairs[] = {
     {"places", "places taken from a counter",
      "uint at = @{atomic_fetch_add_explicit(counts, 1u, memory_order_relaxed)@|plain[0]++@};\n"
      "out[at & 127] = gid;"},
+    {"places", "a counter that its first thread reads before all count",
+     "uint v = 0;\nif (gid == 0) v = @{atomic_load_explicit(counts, "
+     "memory_order_relaxed)@|((device "
+     "uint*)counts)[0]@};\natomic_fetch_add_explicit(counts, 1u, memory_order_relaxed);\n"
+     "out[gid] = v;"},
+    {"places", "a counter of one group, which itself reads, or all",
+     "if (group == 0) atomic_fetch_add_explicit(counts, 1u, memory_order_relaxed);\n$D\n"
+     "if (@{group == 0@|true@}) out[gid] = ((device uint*)counts)[0];"},
+    {"places", "plain and atomic reads of what nobody writes, or one thread does",
+     "@{@|if (gid == 40) atomic_store_explicit(counts, 1u, memory_order_relaxed);\n@}"
+     "out[gid] = gid & 1 ? atomic_load_explicit(counts, memory_order_relaxed) : ((device "
+     "uint*)counts)[0];"},
     {"places", "a permutation, or not", "out[@{gid * 37 & 127@|gid * 36 & 127@}] = gid;"},
     {"places", "halves side by side, or at one place",
      "((device half*)out)[@{gid@|gid & ~1u@}] = half(gid);"},

@@ -7,6 +7,7 @@ namespace holdfast::testing {
 namespace {
 
 #define BARRIER "threadgroup_barrier(mem_flags::mem_threadgroup);"
+#define SIMD_BARRIER "simdgroup_barrier(mem_flags::mem_threadgroup);"
 
 struct KernelRow {
   const char* id;
@@ -105,6 +106,18 @@ const KernelRow rows[] = {
      "threadgroup_barrier(mem_flags::mem_device);\nout[i] = y;",
      {{"argument", "out"}, {"space", "device"}}},
     {"kernels.race",
+     "a group reads what another one counts by atomic operations",
+     "device atomic_uint* n = (device atomic_uint*)out;\n"
+     "if (i == 0) atomic_store_explicit(n, 0u, memory_order_relaxed);\n"
+     "if (g == 0) atomic_fetch_add_explicit(n, 1u, memory_order_relaxed);\n"
+     "threadgroup_barrier(mem_flags::mem_device);\nfloat y = out[0];\nif (t > 0) out[i] = y;",
+     "device atomic_uint* n = (device atomic_uint*)out;\n"
+     "if (i == 0) atomic_store_explicit(n, 0u, memory_order_relaxed);\n"
+     "if (g == 0) atomic_fetch_add_explicit(n, 1u, memory_order_relaxed);\n"
+     "threadgroup_barrier(mem_flags::mem_device);\nfloat y = g == 0 ? out[0] : 0;\nif (t > 0) "
+     "out[i] = y;",
+     {{"argument", "out"}, {"byte", "0"}, {"thread", "64,0,0"}, {"line", "6"}}},
+    {"kernels.race",
      "two threads write one element of a threadgroup array",
      "threadgroup float s[32];\ns[t / 2] = x[i];\n" BARRIER "\nout[i] = s[t / 2];",
      "threadgroup float s[32];\nif (t % 2 == 0) s[t / 2] = x[i];\n" BARRIER "\nout[i] = s[t / 2];",
@@ -182,6 +195,12 @@ const KernelRow rows[] = {
      "for (uint k = 0; k < 1 + t / 32; ++k) {\n  " BARRIER "\n}\n" BARRIER "\nout[i] = x[i];",
      "for (uint k = 0; k < 1 + g; ++k) {\n  " BARRIER "\n}\n" BARRIER "\nout[i] = x[i];",
      {}},
+
+    {"kernels.divergent-barrier",
+     "lanes of a simdgroup wait at different barriers of it",
+     "if (t % 32 < 16) {\n  " SIMD_BARRIER "\n} else {\n  " SIMD_BARRIER "\n}\nout[i] = x[i];",
+     "if (t < 32) {\n  " SIMD_BARRIER "\n} else {\n  " SIMD_BARRIER "\n}\nout[i] = x[i];",
+     {{"line", "3"}, {"other_line", "5"}, {"thread", "0,0,0"}, {"other_thread", "16,0,0"}}},
 
     {"kernels.barrier-after-return",
      "threads beyond the data return before a barrier",

@@ -4,23 +4,68 @@
 #include <utility>
 
 namespace holdfast::jit {
+
+bool Release::covers(PastAccess earlier) const {
+  if (earlier.group() != group) return false;
+  if (earlier.epoch() < epoch) return true;
+  if (earlier.thread() == thread) return earlier.fences() < fences;
+  return earlier.simdgroup() == thread / simdgroup_width && earlier.epoch() == epoch &&
+         earlier.simd_stamp() < simd_stamp;
+}
+
+void ReleaseLog::add(const Release& release) {
+  std::vector<Entry<Release>>& known = releases_[release.group];
+  // Who spins at a lock adds nothing.
+  for (const Entry<Release>& one : known) {
+    if (one.what.thread == release.thread && one.what.fences == release.fences) return;
+  }
+  known.push_back({entries_++, release});
+}
+
+void ReleaseLog::add(const Heard& other) {
+  // What it said before it still says.
+  if (other.log == this) return;
+  for (const Entry<Heard>& one : handed_on_) {
+    if (one.what.log == other.log && one.what.entries >= other.entries) return;
+  }
+  handed_on_.push_back({entries_++, other});
+}
+
+bool ReleaseLog::covers(PastAccess earlier, uint32_t entries, std::vector<Heard>& more) const {
+  if (auto known = releases_.find(earlier.group()); known != releases_.end()) {
+    for (const Entry<Release>& one : known->second) {
+      if (one.number < entries && one.what.covers(earlier)) return true;
+    }
+  }
+  for (const Entry<Heard>& one : handed_on_) {
+    if (one.number < entries) more.push_back(one.what);
+  }
+  return false;
+}
+
 namespace {
 
-// The later one of two releases by one thread covers the earlier.
-void add(std::vector<Release>& list, const Release& release) {
-  for (Release& known : list) {
-    if (known.group != release.group || known.thread != release.thread) continue;
-    known.epoch = std::max(known.epoch, release.epoch);
-    known.fences = std::max(known.fences, release.fences);
-    return;
+// Follows what logs hand on of others, each once.
+bool covers(Heard heard, PastAccess earlier) {
+  std::vector<Heard> next;
+  if (heard.log->covers(earlier, heard.entries, next)) return true;
+  std::unordered_map<const ReleaseLog*, uint32_t> seen{{heard.log, heard.entries}};
+  while (!next.empty()) {
+    const Heard one = next.back();
+    next.pop_back();
+    uint32_t& entries = seen[one.log];
+    if (entries >= one.entries) continue;
+    entries = one.entries;
+    if (one.log->covers(earlier, one.entries, next)) return true;
   }
-  list.push_back(release);
+  return false;
 }
 
 }  // namespace
 
 void FenceOrder::begin() {
-  if (std::exchange(has_any_, false)) threads_.clear();
+  has_any_ = false;
+  threads_.clear();
   acquired_.clear();
 }
 
@@ -30,7 +75,8 @@ void FenceOrder::fence(PastAccess now) {
   Thread& thread = threads_[now.thread()];
   ++thread.fences;
   thread.epoch = now.epoch();
-  for (const Release& release : thread.heard) acquired_.push_back({release, now});
+  thread.simd_stamp = now.simd_stamp();
+  for (const Heard& heard : thread.heard) acquired_.push_back({heard, now});
   thread.heard.clear();
 }
 
@@ -38,29 +84,37 @@ void FenceOrder::read(PastAccess now, uintptr_t address, const Releases& release
   auto found = releases.find(address);
   if (found == releases.end()) return;
   if (threads_.empty()) threads_.resize(most_threads);
-  for (const Release& release : found->second) add(threads_[now.thread()].heard, release);
+  const Heard all = found->second->all();
+  for (Heard& known : threads_[now.thread()].heard) {
+    if (known.log == all.log) {
+      known = all;
+      return;
+    }
+  }
+  threads_[now.thread()].heard.push_back(all);
 }
 
-void FenceOrder::write(PastAccess now, uintptr_t address, Releases& releases) const {
+void FenceOrder::write(PastAccess now, uintptr_t address, Releases& releases, bool is_store) {
+  if (is_store && !releases.empty()) releases.erase(address);
   if (fences_of(now.thread()) == 0) return;
+  auto found = releases.find(address);
+  if (found == releases.end()) {
+    logs_.push_back(std::make_unique<ReleaseLog>());
+    found = releases.emplace(address, logs_.back().get()).first;
+  }
+  ReleaseLog& log = *found->second;
   const Thread& thread = threads_[now.thread()];
-  std::vector<Release>& list = releases[address];
-  add(list, {now.group(), thread.epoch, static_cast<uint16_t>(now.thread()), thread.fences});
+  log.add(Release{now.group(), thread.epoch, static_cast<uint16_t>(now.thread()), thread.simd_stamp,
+                  thread.fences});
   for (const Acquired& one : acquired_) {
-    if (one.by.is_before(now)) add(list, one.release);
+    if (one.by.is_before(now)) log.add(one.heard);
   }
 }
 
 bool FenceOrder::is_before(PastAccess earlier, PastAccess now) const {
-  for (const Acquired& one : acquired_) {
-    const Release& release = one.release;
-    if (earlier.group() != release.group || !one.by.is_before(now)) continue;
-    if (earlier.epoch() < release.epoch ||
-        (earlier.thread() == release.thread && earlier.fences() < release.fences)) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(acquired_.begin(), acquired_.end(), [&](const Acquired& one) {
+    return one.by.is_before(now) && covers(one.heard, earlier);
+  });
 }
 
 }  // namespace holdfast::jit

@@ -13,7 +13,7 @@
 
 namespace holdfast::jit {
 
-inline constexpr uint32_t abi_version = 5;
+inline constexpr uint32_t abi_version = 6;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -44,7 +44,9 @@ struct FreeRange {
 
 // What a checked kernel says about the accesses of its source. Constants of its object.
 struct AccessSite {
-  enum Kind : uint8_t { reads = 1, writes = 2, atomic = 4 };
+  // A struct has gaps between its members that nobody writes, and copies of it read them: a block
+  // is reported as not written only when nothing of it is, and what may be a gap by itself never.
+  enum Kind : uint8_t { reads = 1, writes = 2, atomic = 4, block = 8, gap = 16 };
   uint32_t line, column;  // 0: not known
   uint8_t kind;
   uint8_t alignment;  // of the address
@@ -97,7 +99,7 @@ struct ReferenceRuntime {
   // must not be made.
   uint32_t (*access)(ThreadContext*, const AccessSite*, const AccessObject*, const void* base,
                      const void* address, uint64_t bytes, uint64_t value);
-  // Before each barrier of the threadgroup: where it stands.
+  // Before each barrier, of the threadgroup or of the simdgroup: where it stands.
   void (*reach)(ThreadContext*, const AccessSite*);
   // At each atomic_thread_fence that is not relaxed.
   void (*fence)(ThreadContext*);

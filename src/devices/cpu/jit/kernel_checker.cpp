@@ -144,8 +144,11 @@ uint32_t GroupChecker::access(ThreadContext* thread, const AccessSite* site,
   if (target.shadow && !whole.is(AccessSite::atomic) && target.holds(at, bytes) &&
       is_aligned(at, *site) && target.shadow->holds(at, bytes)) {
     const bool writes = whole.is(AccessSite::writes);
-    const PastAccess now = checker->state_of(*thread, checker->checker_.number_of(site), false);
-    if (target.shadow->add_own(at, bytes, now, writes, target.is_undefined && !writes)) return 1;
+    const PastAccess now = checker->state_of(*thread, checker->checker_.number_of(site));
+    if (target.shadow->add_own(at, bytes, now,
+                               writes ? ShadowMemory::plain_write : ShadowMemory::read,
+                               target.is_undefined && !writes))
+      return 1;
   }
   return checker->look_at(whole, target);
 }
@@ -166,7 +169,7 @@ bool GroupChecker::look_at(const Access& access, const Target& target) {
 
 void GroupChecker::fence(const ThreadContext& thread) noexcept {
   try {
-    fences_.fence(state_of(thread, 0, false));
+    fences_.fence(state_of(thread, 0));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -174,30 +177,35 @@ void GroupChecker::fence(const ThreadContext& thread) noexcept {
 void GroupChecker::check_order(const Access& access, const Target& target) {
   const bool reads = access.is(AccessSite::reads), writes = access.is(AccessSite::writes);
   const bool is_atomic = access.is(AccessSite::atomic);
-  const bool is_plain_write = writes && !is_atomic;
+  const ShadowMemory::Use use =
+      is_atomic ? (writes ? ShadowMemory::atomic_write : ShadowMemory::atomic_read)
+                : (writes ? ShadowMemory::plain_write : ShadowMemory::read);
   const bool is_threadgroup = target.space == AccessObject::threadgroup;
-  const bool must_be_written = reads && target.is_undefined;
-  const PastAccess now = state_of(access.thread, checker_.number_of(&access.site), is_atomic);
+  const bool must_be_written = reads && target.is_undefined && !access.is(AccessSite::gap);
+  const PastAccess now = state_of(access.thread, checker_.number_of(&access.site));
   if (is_atomic) {
     Releases& releases = is_threadgroup ? threadgroup_releases_ : checker_.releases_;
     const auto address = reinterpret_cast<uintptr_t>(access.address);
     if (reads) fences_.read(now, address, releases);
-    if (writes) fences_.write(now, address, releases);
+    if (writes) fences_.write(now, address, releases, !reads);
   }
   auto is_before = [this](PastAccess earlier, PastAccess later) {
     return fences_.has_any() && fences_.is_before(earlier, later);
   };
   Trouble trouble;
-  target.shadow->visit(access.address, access.bytes, !is_plain_write,
+  target.shadow->visit(access.address, access.bytes, use,
                        [=, &trouble](ShadowMemory::Cell cell, const char* at) {
                          if (is_threadgroup) cell.belong_to(now.group());
-                         const PastAccess other = cell.conflict(now, is_plain_write, is_before);
+                         const PastAccess other = cell.conflict(now, use, is_before);
                          if (other.site() != 0) [[unlikely]]
                            trouble.race_with(other, at);
                          if (must_be_written && !cell.is_written()) [[unlikely]]
                            trouble.read_undefined(at);
-                         cell.add(now, writes);
+                         else
+                           trouble.is_any_defined = true;
+                         cell.add(now, use);
                        });
+  if (access.is(AccessSite::block) && trouble.is_any_defined) trouble.undefined = nullptr;
   if (trouble.race || trouble.undefined) [[unlikely]]
     report_trouble(access, target, trouble);
 }

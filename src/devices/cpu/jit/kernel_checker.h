@@ -76,7 +76,9 @@ class KernelChecker {
   // Of what is written, each byte once; and by argument, null for those that nobody writes.
   std::vector<std::unique_ptr<ShadowMemory>> shadows_;
   std::vector<ShadowMemory*> shadow_of_;
-  Releases releases_;          // only kernels with fences have any: one thread runs all groups then
+  // Only kernels with fences have any: one thread runs all groups then.
+  ReleaseLogs release_logs_;
+  Releases releases_;
   mutable sync::Mutex mutex_;  // guards what follows
   std::map<Key, size_t> known_;
   std::vector<exec::KernelFinding> findings_;
@@ -138,6 +140,7 @@ class GroupChecker {
   struct Trouble {
     const char *race = nullptr, *undefined = nullptr;
     PastAccess other;  // of the race
+    bool is_any_defined = false;
     [[gnu::cold]] void race_with(PastAccess with, const char* at) {
       if (race) return;
       race = at;
@@ -157,8 +160,8 @@ class GroupChecker {
   void report_trouble(const Access& access, const Target& target, const Trouble& trouble);
   void report_race(const Access& access, const Target& target, PastAccess other, const char* at);
   // The thread as it is now, at an access or (0) between two.
-  PastAccess state_of(const ThreadContext& thread, uint32_t site, bool is_atomic) const {
-    return PastAccess(site, is_atomic, group_number_, thread.index, epoch_,
+  PastAccess state_of(const ThreadContext& thread, uint32_t site) const {
+    return PastAccess(site, group_number_, thread.index, epoch_,
                       stamp_of_simdgroup_[thread.simdgroup], fences_.fences_of(thread.index));
   }
   void report(const KernelChecker::Key& key, exec::KernelFinding found) {
@@ -177,7 +180,7 @@ class GroupChecker {
   uint16_t stamp_of_simdgroup_[32] = {};
   ShadowMemory threadgroup_;
   Releases threadgroup_releases_;
-  FenceOrder fences_;
+  FenceOrder fences_{checker_.release_logs_};
 };
 
 }  // namespace holdfast::jit

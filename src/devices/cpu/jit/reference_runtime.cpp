@@ -220,12 +220,12 @@ class ReferenceRunner::Fibres {
   // Every thread must wait at one and the same barrier.
   void check_barrier(GroupChecker& checker, uint32_t threads) const {
     auto is_parked = [](const Fibre& fibre) { return (fibre.simd->parked >> fibre.lane & 1) != 0; };
-    auto is_at_barrier = [&](const Fibre& fibre) {
+    auto waits_for_group = [&](const Fibre& fibre) {
       return is_parked(fibre) &&
              fibre.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier);
     };
     const Fibre* first = &fibres_[0];
-    while (!is_at_barrier(*first)) ++first;
+    while (!waits_for_group(*first)) ++first;
     const Fibre *elsewhere = nullptr, *gone = nullptr;
     for (uint32_t i = 0; i < threads; ++i) {
       const Fibre& fibre = fibres_[i];
@@ -244,6 +244,25 @@ class ReferenceRunner::Fibres {
     }
   }
 
+  // Every lane must wait at the barrier that the active ones are at.
+  static void check_simdgroup_barrier(const GroupContext& group, const Simdgroup& simd) {
+    const uint32_t rest = threads_of(group) - simd.lanes->index;
+    const uint32_t all = rest < simdgroup_width ? (uint32_t{1} << rest) - 1 : ~uint32_t{0};
+    const uint32_t missing = all & ~simd.active;
+    if (missing == 0) return;
+    const Fibre& first = simd.lanes[__builtin_ctz(simd.active)];
+    const uint32_t elsewhere = missing & simd.parked;
+    const Fibre& other = simd.lanes[__builtin_ctz(elsewhere != 0 ? elsewhere : missing)];
+    const bool waits = elsewhere != 0 && is_at_barrier(other);
+    group.checker->diverge(first, first.barrier, other, waits ? other.barrier : nullptr,
+                           elsewhere == 0);
+  }
+
+  static bool is_at_barrier(const Fibre& fibre) {
+    return fibre.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier) ||
+           fibre.operation == static_cast<uint32_t>(msl::Intrinsic::simdgroup_barrier);
+  }
+
   // True when it waits at a threadgroup barrier, false when every lane has returned.
   static bool run_simdgroup(const GroupContext& group, Simdgroup& simd) {
     for (;;) {
@@ -252,7 +271,10 @@ class ReferenceRunner::Fibres {
       if (is_cancelled(group)) return true;
       if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier)) return true;
       if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::simdgroup_barrier)) {
-        if (group.checker) group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
+        if (group.checker) {
+          check_simdgroup_barrier(group, simd);
+          group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
+        }
       } else if (simd.operation != converge_operation) {
         perform_cross_lane(static_cast<msl::Intrinsic>(simd.operation), simd.active, simd.values);
       }

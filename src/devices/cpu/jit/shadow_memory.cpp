@@ -7,7 +7,7 @@
 
 namespace holdfast::jit {
 
-void ShadowMemory::Others::add(PastAccess now) {
+void ShadowMemory::Others::add_another(PastAccess now) {
   if (second.site() == 0 || second.is_same_thread(now)) {
     second = now;
   } else if (first.is_before(now)) {
@@ -62,22 +62,28 @@ ShadowMemory::Page& ShadowMemory::make_page(std::atomic<Page*>& place) {
   return *page.release();
 }
 
-void ShadowMemory::grow(Page& page, bool is_fine, bool with_others) {
+void ShadowMemory::grow(Page& page, bool is_fine, Use use) {
   std::lock_guard guard(mutex_);
   // Others may visit the page, but nobody else changes its form.
   const int shift = is_fine ? 0 : page.shift;
   const uintptr_t cells = page_bytes >> shift;
-  PastAccess* writes = nullptr;
-  Others* others = nullptr;
-  if (shift != page.shift) writes = arena_.take<PastAccess>(cells);
-  if (with_others || page.others) others = arena_.take<Others>(cells);
-  std::lock_guard lock(page.lock);
-  for (uintptr_t i = 0; i < cells; ++i) {
-    if (writes) writes[i] = page.writes[i >> (page.shift - shift)];
-    if (page.others) others[i] = page.others[i >> (page.shift - shift)];
+  const bool has_other_cells = shift != page.shift;
+  PastAccess* writes = has_other_cells ? arena_.take<PastAccess>(cells) : page.writes;
+  Others* others[remembered_uses];
+  for (int one = 0; one < remembered_uses; ++one) {
+    others[one] = page.others[one];
+    if (others[one] ? has_other_cells : one == use) others[one] = arena_.take<Others>(cells);
   }
-  if (writes) page.writes = writes;
-  page.others = others;
+  std::lock_guard lock(page.lock);
+  for (uintptr_t i = 0; has_other_cells && i < cells; ++i) {
+    const uintptr_t from = i >> (page.shift - shift);
+    writes[i] = page.writes[from];
+    for (int one = 0; one < remembered_uses; ++one) {
+      if (page.others[one]) others[one][i] = page.others[one][from];
+    }
+  }
+  page.writes = writes;
+  std::copy(std::begin(others), std::end(others), std::begin(page.others));
   page.shift = shift;
 }
 

@@ -16,8 +16,9 @@
 namespace holdfast::jit {
 
 // An access of a thread, and how many barriers were behind it. Most of what a dispatch costs in
-// memory: 16 bytes for each 4 that it writes, 48 once others read them. Two words, which are handed
-// on by value: they are made in registers, and going through memory would stall each access.
+// memory: 16 bytes for each 4 that it writes, 32 more once they are read, and for each way in which
+// atomic operations use them. Two words, which are handed on by value: they are made in registers,
+// and going through memory would stall each access.
 class PastAccess {
  public:
   PastAccess() = default;
@@ -25,12 +26,11 @@ class PastAccess {
   // `epoch`: barriers that the group had passed; it begins again after a million of them, so that
   // two accesses that are exactly so far apart look as if there were none between them.
   // `simd_stamp`: those that the simdgroup had passed; `fences`: those of the thread.
-  PastAccess(uint32_t site, bool is_atomic, uint32_t group, uint32_t thread, uint32_t epoch,
-             uint16_t simd_stamp, uint16_t fences)
+  PastAccess(uint32_t site, uint32_t group, uint32_t thread, uint32_t epoch, uint16_t simd_stamp,
+             uint16_t fences)
       : who_(site | uint64_t{group} << 32),
-        when_(thread | uint64_t{is_atomic} << atomic_shift |
-              uint64_t{epoch & epoch_limit} << epoch_shift | uint64_t{simd_stamp} << stamp_shift |
-              uint64_t{fences} << fences_shift) {}
+        when_(thread | uint64_t{epoch & epoch_limit} << epoch_shift |
+              uint64_t{simd_stamp} << stamp_shift | uint64_t{fences} << fences_shift) {}
 
   // Of the last write to a place: somebody has written there, perhaps by an atomic operation.
   void set_written() { when_ |= uint64_t{1} << written_shift; }
@@ -40,8 +40,8 @@ class PastAccess {
   uint32_t thread() const { return when_ & thread_mask; }  // in the group
   uint32_t simdgroup() const { return thread() / simdgroup_width; }
   uint32_t epoch() const { return when_ >> epoch_shift & epoch_limit; }
+  uint16_t simd_stamp() const { return static_cast<uint16_t>(when_ >> stamp_shift); }
   uint16_t fences() const { return static_cast<uint16_t>(when_ >> fences_shift); }
-  bool is_atomic() const { return (when_ >> atomic_shift & 1) != 0; }
   bool is_written() const { return (when_ >> written_shift & 1) != 0; }
 
   bool is_empty() const { return (who_ | when_) == 0; }
@@ -57,9 +57,8 @@ class PastAccess {
   }
 
  private:
-  static constexpr int atomic_shift = 10, written_shift = 11, epoch_shift = 12, stamp_shift = 32,
-                       fences_shift = 48;
-  static constexpr uint64_t thread_mask = (1 << atomic_shift) - 1;
+  static constexpr int written_shift = 11, epoch_shift = 12, stamp_shift = 32, fences_shift = 48;
+  static constexpr uint64_t thread_mask = (1 << 10) - 1;
   static constexpr uint32_t epoch_limit = (1 << (stamp_shift - epoch_shift)) - 1;
 
   uint64_t who_ = 0, when_ = 0;
@@ -94,68 +93,94 @@ class ShadowArena {
 // Of one stretch of memory. Several OS threads may visit it at once when it was said to be shared.
 class ShadowMemory {
  public:
-  // Reads and atomic operations since the last write. Two are enough: of threads that may not both
-  // be ordered with a later access.
+  // How a place is used. Each but a plain write is remembered apart from the others until the next
+  // plain write: a thread that reads and counts at one place races with others in two ways.
+  enum Use : uint8_t { read, atomic_read, atomic_write, plain_write };
+  static constexpr int remembered_uses = 3;
+
+  // Accesses of one use. Two are enough: of threads that may not both be ordered with a later
+  // access.
   struct Others {
     PastAccess first, second;
-    // One that is not of the thread of `first`.
-    void add(PastAccess now);
+    void add(PastAccess now) {
+      if (first.site() == 0 || first.is_same_thread(now)) {
+        first = now;
+      } else {
+        add_another(now);
+      }
+    }
+
+   private:
+    void add_another(PastAccess now);
   };
 
   class Cell {
    public:
-    Cell(PastAccess& write, Others* others) : write_(write), others_(others) {}
+    // `others` by use; null where there were none yet.
+    Cell(PastAccess& write, Others* const (&others)[remembered_uses], uintptr_t index)
+        : write_(write) {
+      for (int use = 0; use < remembered_uses; ++use)
+        others_[use] = others[use] ? others[use] + index : nullptr;
+    }
 
     bool is_written() const { return write_.is_written(); }
     // What another group left of threadgroup memory is nothing.
     void belong_to(uint32_t group) {
       if (write_.group() == group) return;
-      write_ = PastAccess(0, false, group, 0, 0, 0, 0);
-      if (others_) *others_ = {};
+      write_ = PastAccess(0, group, 0, 0, 0, 0);
+      forget_others();
     }
 
     // Nobody but the thread of `now` has been here.
     bool is_own(PastAccess now) const {
       auto is_own = [now](PastAccess one) { return one.is_empty() || one.is_same_thread(now); };
-      return is_own(write_) && (!others_ || (is_own(others_->first) && others_->second.is_empty()));
+      bool result = is_own(write_);
+      for (const Others* others : others_)
+        result &= !others || (is_own(others->first) && others->second.is_empty());
+      return result;
     }
     // The access that `now` races with; its site is 0 when there is none. `is_before(earlier, now)`
     // may know more about their order than PastAccess does.
     template <class IsBefore>
-    PastAccess conflict(PastAccess now, bool is_plain_write, IsBefore is_before) const {
+    PastAccess conflict(PastAccess now, Use use, IsBefore is_before) const {
       auto races = [&](PastAccess other) {
         return other.site() != 0 && !other.is_before(now) && !is_before(other, now);
       };
-      // Reads do not race with reads, nor atomic operations with each other.
-      auto may_race = [&](PastAccess other) {
-        return is_plain_write || other.is_atomic() != now.is_atomic();
-      };
       if (races(write_)) return write_;
-      if (!others_) return {};
-      if (may_race(others_->first) && races(others_->first)) return others_->first;
-      if (may_race(others_->second) && races(others_->second)) return others_->second;
+      for (int with = 0; with < remembered_uses; ++with) {
+        if (!others_[with] || !may_race(use, static_cast<Use>(with))) continue;
+        if (races(others_[with]->first)) return others_[with]->first;
+        if (races(others_[with]->second)) return others_[with]->second;
+      }
       return {};
     }
-    // `others` must be there unless it is a plain write.
-    void add(PastAccess now, bool writes) {
-      if (!writes || now.is_atomic()) {
-        if (writes) write_.set_written();
-        if (others_->first.site() == 0 || others_->first.is_same_thread(now)) {
-          others_->first = now;
-        } else {
-          others_->add(now);
-        }
+    // What the use is remembered in must be there.
+    void add(PastAccess now, Use use) {
+      if (use != plain_write) {
+        if (use == atomic_write) write_.set_written();
+        others_[use]->add(now);
         return;
       }
       // Whoever raced with those before races with this one, too, or has been reported.
       now.set_written();
       write_ = now;
-      if (others_) *others_ = {};
+      forget_others();
     }
 
    private:
+    // Reads do not race with reads, nor atomic operations with each other.
+    static constexpr bool may_race(Use one, Use other) {
+      if (one == plain_write || other == plain_write) return true;
+      return (one == read && other == atomic_write) || (one == atomic_write && other == read);
+    }
+    void forget_others() {
+      for (Others* others : others_) {
+        if (others) *others = {};
+      }
+    }
+
     PastAccess& write_;
-    Others* const others_;
+    Others* others_[remembered_uses];
   };
 
   // Of [begin, begin + bytes).
@@ -171,18 +196,17 @@ class ShadowMemory {
   // find: what nearly all are. False when it is not so, or not simple: then all of it must be
   // visited, and what was noted already does no harm. `must_be_written`: it is a read of what is
   // undefined.
-  bool add_own(const char* address, uint64_t bytes, PastAccess now, bool writes,
-               bool must_be_written) {
+  bool add_own(const char* address, uint64_t bytes, PastAccess now, Use use, bool must_be_written) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     const uintptr_t in_page = begin % page_bytes;
     Page* page = pages_[begin / page_bytes - begin_ / page_bytes].load(std::memory_order_acquire);
     if (!page || ((begin | bytes) & 3) != 0 || bytes > page_bytes - in_page) return false;
     if (is_shared_) page->lock.lock();
-    bool is_own = page->shift == 2 && (writes || page->others);
+    bool is_own = page->shift == 2 && page->has(use);
     for (uintptr_t i = in_page / 4; is_own && i < (in_page + bytes) / 4; ++i) {
-      Cell cell(page->writes[i], page->others ? page->others + i : nullptr);
+      Cell cell(page->writes[i], page->others, i);
       is_own = cell.is_own(now) && (cell.is_written() || !must_be_written);
-      if (is_own) cell.add(now, writes);
+      if (is_own) cell.add(now, use);
     }
     if (is_shared_) page->lock.unlock();
     return is_own;
@@ -190,10 +214,10 @@ class ShadowMemory {
 
   // Calls `visit(Cell, address)` for the cells of [address, address + bytes), which it must hold:
   // one for each four bytes, or for each byte of pages in which something smaller was accessed.
-  // `with_others`: visit will add what is no plain write. Visits of one page exclude each other,
-  // and must not throw. May throw std::bad_alloc before it visits a page.
+  // `use`: what visit will add. Visits of one page exclude each other, and must not throw. May
+  // throw std::bad_alloc before it visits a page.
   template <class Visit>
-  void visit(const char* address, uint64_t bytes, bool with_others, Visit visit) {
+  void visit(const char* address, uint64_t bytes, Use use, Visit visit) {
     auto at = reinterpret_cast<uintptr_t>(address);
     const uintptr_t end = at + bytes;
     while (at < end) {
@@ -201,18 +225,15 @@ class ShadowMemory {
       Page& page = page_of(at);
       const bool is_fine = ((at | stop) & 3) != 0;
       if (is_shared_) page.lock.lock();
-      while (!page.fits(is_fine, with_others)) {
+      while (!page.fits(is_fine, use)) {
         if (is_shared_) page.lock.unlock();
-        grow(page, is_fine, with_others);
+        grow(page, is_fine, use);
         if (is_shared_) page.lock.lock();
       }
       const int shift = page.shift;
-      PastAccess* const writes = page.writes;
-      Others* const others = page.others;
       for (; at < stop; at += uintptr_t{1} << shift) {
         const uintptr_t index = at % page_bytes >> shift;
-        visit(Cell(writes[index], others ? others + index : nullptr),
-              reinterpret_cast<const char*>(at));
+        visit(Cell(page.writes[index], page.others, index), reinterpret_cast<const char*>(at));
       }
       if (is_shared_) page.lock.unlock();
     }
@@ -224,11 +245,10 @@ class ShadowMemory {
     sync::SpinLock lock;  // guards what follows; memory is the arena's
     int shift = 2;        // a cell is so many bytes: two to the power of this
     PastAccess* writes = nullptr;
-    Others* others = nullptr;  // null: there were none yet
+    Others* others[remembered_uses] = {};  // by use; null: there were none yet
 
-    bool fits(bool is_fine, bool with_others) const {
-      return (shift == 0 || !is_fine) && (others || !with_others);
-    }
+    bool has(Use use) const { return use == plain_write || others[use]; }
+    bool fits(bool is_fine, Use use) const { return (shift == 0 || !is_fine) && has(use); }
   };
   Page& page_of(uintptr_t address) {
     std::atomic<Page*>& place = pages_[address / page_bytes - begin_ / page_bytes];
@@ -236,7 +256,7 @@ class ShadowMemory {
     return page ? *page : make_page(place);
   }
   Page& make_page(std::atomic<Page*>& place);
-  void grow(Page& page, bool is_fine, bool with_others);
+  void grow(Page& page, bool is_fine, Use use);
 
   const uintptr_t begin_;
   const uint64_t bytes_;

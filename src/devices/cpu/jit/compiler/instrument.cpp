@@ -34,9 +34,12 @@ using llvm::IRBuilder;
 using llvm::isa;
 using llvm::Value;
 
-// Of the user's text, outwards through what was inlined.
+// Of the user's text, outwards through what was inlined. What the user has not written, such as the
+// function that copies a struct, is at the struct's declaration, which says nothing.
 const llvm::DILocation* place_of(const llvm::DebugLoc& location) {
   for (const llvm::DILocation* place = location.get(); place; place = place->getInlinedAt()) {
+    const llvm::DISubprogram* function = place->getScope()->getSubprogram();
+    if (function && function->isArtificial()) continue;
     if (place->getFilename() == msl::source_file && place->getLine() != 0) return place;
   }
   return nullptr;
@@ -137,11 +140,12 @@ class Instrumentation {
     } else if (auto* block = dyn_cast<llvm::MemIntrinsic>(&instruction)) {
       auto* copy = dyn_cast<llvm::MemTransferInst>(block);
       Value* length = block->getLength();
-      if (copy) check(instruction, copy->getRawSource(), length, {}, AccessSite::reads, nullptr);
+      if (copy)
+        check(instruction, copy->getRawSource(), length, {},
+              AccessSite::reads | AccessSite::block | (may_be_gap(*copy) ? AccessSite::gap : 0),
+              nullptr);
       check(instruction, block->getRawDest(), length, {}, AccessSite::writes, nullptr);
-    } else if (auto* call = dyn_cast<llvm::CallInst>(&instruction);
-               call && call->getCalledFunction() &&
-               call->getCalledFunction()->getName() == "__hf_threadgroup_barrier") {
+    } else if (auto* call = dyn_cast<llvm::CallInst>(&instruction); call && is_barrier(*call)) {
       IRBuilder<> b(&instruction);
       b.CreateCall(reach_, {site(place_of(instruction.getDebugLoc()), 0, 1)});
     } else if (isa<llvm::FenceInst>(instruction)) {
@@ -149,6 +153,20 @@ class Instrumentation {
       IRBuilder<> b(&instruction);
       b.CreateCall(fence_, {});
     }
+  }
+
+  // Of a struct that is copied into a variable, which was then taken apart.
+  static bool may_be_gap(const llvm::MemTransferInst& copy) {
+    constexpr uint64_t largest_alignment = 16;
+    auto* length = dyn_cast<llvm::ConstantInt>(copy.getLength());
+    return length && length->getZExtValue() < largest_alignment &&
+           isa<llvm::AllocaInst>(llvm::getUnderlyingObject(copy.getRawDest()));
+  }
+
+  static bool is_barrier(const llvm::CallInst& call) {
+    const llvm::Function* function = call.getCalledFunction();
+    return function && (function->getName() == "__hf_threadgroup_barrier" ||
+                        function->getName() == "__hf_simdgroup_barrier");
   }
 
   Value* size_of(llvm::Type* type) {

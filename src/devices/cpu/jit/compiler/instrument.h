@@ -11,7 +11,7 @@ namespace holdfast::jit {
 
 // Puts a call of `check_access_function` before every load, store, atomic operation and block copy
 // of scalar IR, which makes the access only when the call allows it (a load gives 0 else), and one
-// of `check_barrier_function` before every barrier of the threadgroup, of `check_fence_function`
+// of `check_barrier_function` before every barrier, of `check_fence_function`
 // at every fence and of `check_turn_function` at the back edges of loops. Their parameters are
 // those of ReferenceRuntime::access, ::reach and ::fence without the thread, and LastTurn::site;
 // the reference lowering makes calls of the runtime, and stores, of them. `source` says how the
