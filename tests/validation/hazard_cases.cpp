@@ -68,6 +68,25 @@ void on_two_streams_by_luck() {
   eval(b);
 }
 
+// A third stream waits for what another one did before that one waited for the write, or after.
+void on_three_streams(bool is_early) {
+  OwnStream s, t, u;
+  RawBuffer raw(64);
+  {
+    Gate gate(s);
+    array a = raw_op("First", s, raw.buffer, true);
+    array early = affine(counting(16), 1, 1, t), late = affine(a, 1, 1, t);
+    async_eval(a);
+    async_eval(early);
+    async_eval(late);
+    array b = raw_op("Second", u, raw.buffer, false, {is_early ? early : late});
+    async_eval(b);
+    gate.open();
+    b.wait();
+  }
+  exec::Runtime::get().drain();
+}
+
 // --- the host ---
 
 enum class Wait { none, wait, eval, synchronize, poll };
@@ -93,6 +112,23 @@ void host_reads_view(bool waits) {
   if (waits) view.wait();
   (void)view.data<int32_t>();
   synchronize(s);
+}
+
+// The host waits for what another stream did before that one waited for the array, or after.
+void host_reads_after_other_stream(bool is_early) {
+  OwnStream s, t;
+  array y = affine(counting(16), 3, 1, s);
+  array early = affine(counting(16), 1, 1, t), late = affine(y, 1, 1, t);
+  Gate gate(s);
+  async_eval(y);
+  async_eval(early);
+  async_eval(late);
+  if (!is_early) gate.open();
+  (is_early ? early : late).wait();
+  (void)y.data<int32_t>();
+  gate.open();
+  synchronize(s);
+  synchronize(t);
 }
 
 // An array that was evaluated, and is computed into again in place.
@@ -159,6 +195,10 @@ const ValidationCase cases[] = {
     HAZARD("read-after-write", "two streams: the write happens to be done, but nobody waited",
            on_two_streams_by_luck(), on_two_streams(true, false, Order::by_wait), {"op", "Second"},
            {"other_op", "First"}),
+    HAZARD("read-after-write",
+           "three streams: what is waited for came before the wait for the write",
+           on_three_streams(true), on_three_streams(false), {"op", "Second"}, {"other_op", "First"},
+           {"across", "queues"}),
     HAZARD("write-after-read", "two streams: a read that nobody waits for; a third stream does",
            on_two_streams(false, true, Order::none),
            on_two_streams(false, true, Order::through_third_stream), {"op", "Second"}),
@@ -179,6 +219,9 @@ const ValidationCase cases[] = {
     HAZARD("host-read", "data() of a view of an array that is being computed",
            host_reads_view(false), host_reads_view(true), {"other_op", "Affine"},
            {"bytes", "16-32"}),
+    HAZARD("host-read", "data() after a wait for what another stream did before it waited",
+           host_reads_after_other_stream(true), host_reads_after_other_stream(false),
+           {"other_op", "Affine"}, {"bytes", "0-64"}),
     HAZARD("host-read", "data() of an array that is computed in place", host_reads_donated(false),
            host_reads_donated(true), {"other_op", "AffineInPlace"}),
     {"host-writes.input-changed",

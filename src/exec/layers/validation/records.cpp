@@ -30,11 +30,12 @@ bool advance(After& after, const DeviceQueue* queue, uint64_t serial) {
   return true;
 }
 
-// What list `serial` of the queue starts after; the newest that is older.
+// What list `serial` of the queue starts after: what later lists wait for it does not. Null:
+// nothing.
 const After* clock_at(const QueueRecord& queue, uint64_t serial) {
   const After* found = nullptr;
   for (const QueueRecord::Clock& clock : queue.clocks) {
-    if (clock.from > serial && found) break;
+    if (clock.from > serial) break;
     found = &clock.after;
   }
   return found;
@@ -188,7 +189,11 @@ void Validator::set_clock(QueueRecord& queue, const CommandList& list) {
   if (!has_changed) return;
   if (!queue.clocks.empty() && queue.clocks.back().from == list.serial) queue.clocks.pop_back();
   queue.clocks.push_back({list.serial, std::move(after)});
-  if (queue.clocks.size() > kept_clocks) queue.clocks.erase(queue.clocks.begin());
+  if (queue.clocks.size() > kept_clocks) {
+    queue.clocks.erase(queue.clocks.begin());
+    // Of lists that are older than what is kept, too much is believed rather than too little.
+    queue.clocks.front().from = 0;
+  }
 }
 
 bool Validator::is_ordered_before(const Side& earlier, const Seen& later) {
