@@ -72,6 +72,20 @@ void write_between(float x) {
   }));
 }
 
+// The memory of the result has held the same infinity before.
+void in_recycled_memory(float divisor) {
+  OwnStream s;
+  // Held, so that the result gets memory of its own.
+  array dividends({1.0f, 1.0f}), divisors({1.0f, divisor});
+  {
+    std::vector<array> masks;
+    for (int i = 0; i < 16; ++i)
+      masks.push_back(add(array({0.0f, 0.0f}), array({0.0f, infinity}), s));
+    eval(masks);
+  }
+  eval(divide(dividends, divisors, s));
+}
+
 #define ORIGIN(id, name, planted, clean, ...)                               \
   {                                                                         \
     "nan." id, name, "nan", [] { planted; }, [] { clean; }, { __VA_ARGS__ } \
@@ -91,6 +105,8 @@ const ValidationCase cases[] = {
            {"byte", "0"}, {"severity", "warning"}),
     ORIGIN("infinity", "exp of a large number; a mask", exponential(200), mask(), {"value", "inf"},
            {"byte", "4"}),
+    ORIGIN("infinity", "an infinity where an older buffer of the same memory had one",
+           in_recycled_memory(0), in_recycled_memory(2), {"op", "Divide"}, {"byte", "4"}),
     ORIGIN("infinity", "a number that is too large for its new type", narrow(1e6f), narrow(1e3f),
            {"value", "inf"}, {"buffer_bytes", "4"}),
 };

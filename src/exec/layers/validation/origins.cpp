@@ -6,10 +6,12 @@
 // Bytes whose type is not known (Encoder::raw_input) could hold anything: a command that reads some
 // is not reported. Commands that only move numbers, or fill memory with one that was given, make
 // none. Elements between those that a command writes keep their bytes, and what has not changed is
-// not looked at.
+// not looked at. So that nothing that older buffers left in recycled memory looks like that, it is
+// taken away before the first command writes to a buffer: nobody may count on it.
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "base/mutants.h"
 #include "exec/layers/validation/messages.h"
@@ -78,6 +80,14 @@ bool is_whole(const Binding& binding) {
          binding.end <= static_cast<int64_t>(binding.storage->capacity);
 }
 
+void clear_special(const Binding& binding) {
+  if (!is_whole(binding)) return;
+  char* bytes = static_cast<char*>(binding.storage->address) + binding.begin;
+  const size_t item = format_of(binding.elements).bytes;
+  for_each_special(bytes, size_of(binding), binding.elements,
+                   [&](size_t i, uint64_t) { std::memset(bytes + i * item, 0, item); });
+}
+
 bool is_finite(const Binding& binding) {
   if (binding.elements == Elements::unknown || !is_whole(binding)) return false;
   bool result = true;
@@ -99,6 +109,9 @@ class Validator::OriginWatch final : public exec::CommandObserver {
     is_candidate_ =
         command.kind == Command::Kind::native || command.kind == Command::Kind::dispatch;
     const auto bindings = bindings_of(list, command);
+    for (const Binding& binding : bindings) {
+      if (binding.writes && validator_.is_first_write(binding.identity)) clear_special(binding);
+    }
     for (const Binding& binding : bindings) {
       if (!is_candidate_) return;
       if (!binding.writes && !mutated(Mutant::validator_given_numbers))
@@ -159,6 +172,12 @@ void Validator::watch_origins(CommandList& list) {
   auto watch = std::make_shared<OriginWatch>(*this);
   list.add_observer(*watch);
   origin_watches_[{list.queue, list.serial}] = std::move(watch);
+}
+
+bool Validator::is_first_write(uint64_t identity) {
+  std::lock_guard guard(mutex_);
+  BufferRecord* buffer = find(identity);
+  return buffer && !std::exchange(buffer->has_numbers, true);
 }
 
 void Validator::report_origin(const CommandList& list, const Command& command,

@@ -43,7 +43,7 @@ void Validator::on_create(const Buffer& buffer) {
     record.address = address;
     record.region = &region;
     record.number = ++made_buffers_;
-    record.is_written = buffer.stream() < 0;
+    record.is_written = record.has_numbers = buffer.stream() < 0;
     size_t limit = live_buffer_limit.load(std::memory_order_relaxed);
     if (checks_.has(Check::resources) && buffers_.size() > limit) {
       reports.push_back(messages::live_buffers(record, buffers_.size(), limit));

@@ -86,6 +86,8 @@ class Validator final : public exec::Layer {
   void check_ownership(const CommandList& list, const QueueRecord& queue, Reports& reports);
 
   // By a thread that runs the list.
+  // Whether the command that is about to run is the first to write to the buffer.
+  bool is_first_write(uint64_t identity);
   void report_origin(const CommandList& list, const Command& command, const exec::Binding& binding,
                      bool is_nan, const messages::MadeNumbers& made, size_t numbers) noexcept;
 
