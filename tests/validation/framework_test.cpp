@@ -152,6 +152,21 @@ TEST_CASE("validation: in mode throw the op that is wrong throws, each time, and
   synchronize(s);
 }
 
+TEST_CASE("validation: in mode throw all that is wrong with an op is kept, and the first thrown") {
+  OwnStream s;
+  Scope scope({.mode = Mode::throw_error});
+  RawBuffer one(64), other(64);
+  array y = lone_op("Twice", s, [&](Encoder& encoder, array& out) {
+    encoder.raw_input(one.buffer, 0, 65);
+    encoder.raw_output(other.buffer, -1, 64);
+    encoder.output(out);
+    hold(encoder, "touch", one.buffer.raw_ptr());
+  });
+  CHECK_THROWS_AS(y.eval(), validation::ValidationError);
+  REQUIRE(scope.reports().size() == 1);
+  CHECK(scope.reports()[0].count == 2);
+}
+
 TEST_CASE("validation: in mode throw the host's read throws") {
   OwnStream s;
   Scope scope({.mode = Mode::throw_error});

@@ -96,7 +96,7 @@ Reporter::~Reporter() {
   if (json_) std::fclose(json_);
 }
 
-bool Reporter::take(Report report, bool may_throw) {
+bool Reporter::take(const Report& report) {
   if (std::find(ignored_.begin(), ignored_.end(), report.id) != ignored_.end()) return false;
   bool is_error = report.severity == Severity::error;
   {
@@ -114,9 +114,7 @@ bool Reporter::take(Report report, bool may_throw) {
     }
   }
   if (is_error && mode_ == Mode::abort) std::abort();
-  if (!is_error || mode_ != Mode::throw_error) return false;
-  if (may_throw) throw ValidationError(std::move(report));
-  return true;
+  return is_error && mode_ == Mode::throw_error;
 }
 
 std::vector<Report> Reporter::reports() const {

@@ -21,9 +21,8 @@ class Reporter {
   Reporter(const Options& options, const std::string& ignore_name);
   ~Reporter();
 
-  // Takes a report, from any thread. In mode throw_error it throws an error if `may_throw`; else it
-  // returns true: somebody else must throw it.
-  bool take(Report report, bool may_throw);
+  // Takes a report, from any thread; true when it has to be thrown: an error in mode throw_error.
+  bool take(const Report& report);
 
   std::vector<Report> reports() const;
   // A line that counts the reports, and a line for each kind; empty when there are none.

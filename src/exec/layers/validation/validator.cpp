@@ -16,13 +16,19 @@ Validator::Validator(const Options& options, const std::string& checks_name,
     : checks_(CheckSet::parse(options.checks, checks_name)), reporter_(options, ignore_name) {}
 
 void Validator::deliver(Reports& reports, bool may_throw, const DeviceQueue* queue) {
-  for (Report& report : reports) {
-    std::string text = queue ? report.text() : std::string();
-    if (!reporter_.take(std::move(report), may_throw) || !queue) continue;
-    static_cast<exec::Queue*>(queue->owner)
-        ->remember(exec::Failure::make(exec::Failure::Kind::execution, "validation", nullptr,
-                                       text.c_str()));
+  const Report* thrown = nullptr;
+  for (const Report& report : reports) {
+    if (!reporter_.take(report)) continue;
+    if (may_throw) {
+      // All are kept before the first one is thrown.
+      if (!thrown) thrown = &report;
+    } else if (queue) {
+      static_cast<exec::Queue*>(queue->owner)
+          ->remember(exec::Failure::make(exec::Failure::Kind::execution, "validation", nullptr,
+                                         report.text().c_str()));
+    }
   }
+  if (thrown) throw ValidationError(*thrown);
 }
 
 void Validator::on_create(const Buffer& buffer) {
