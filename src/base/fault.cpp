@@ -69,7 +69,10 @@ bool parse(const std::string& text, std::vector<Setting>& settings) {
                      number.find_first_not_of("0123456789") == std::string_view::npos;
     if (!is_number) return false;
     uint64_t k = std::stoull(std::string(number));
-    if (k == 0) return false;
+    bool is_known = std::any_of(settings.begin(), settings.end(),
+                                [&](const Setting& known) { return known.point == name->point; });
+    // A point has one visit from which on it fails: of two the first would be lost.
+    if (k == 0 || is_known) return false;
     settings.push_back({name->point, k, persistent});
   }
   return true;

@@ -20,7 +20,8 @@ using process::state;
 
 Runtime& Runtime::get() {
   process::check_usable();
-  static Runtime* runtime = new Runtime;
+  // The allocator refuses settings that are wrong: then there is nothing to be done at exit.
+  static Runtime* runtime = (Allocator::get(), new Runtime);
   return *runtime;
 }
 

@@ -323,6 +323,30 @@ TEST_CASE("HOLDFAST_VALIDATE: modes, filters and JSON lines") {
   CHECK(nlohmann::json::parse(lines)["op"] == "Raw");
 }
 
+TEST_CASE("child: goes on after an error of the settings") {
+  if (!is_child("child: goes on after an error of the settings")) return;
+  for (int i = 0; i < 2; ++i) {
+    try {
+      eval(arange(0, 8, 1));  // begins with a stream, and ends with memory
+      report("nothing is wrong");
+    } catch (const std::exception& error) {
+      report(error.what());
+    }
+  }
+}
+
+TEST_CASE("wrong values of settings are exceptions, and no end of the process") {
+  for (const char* setting :
+       {"HOLDFAST_VALIDATE=all", "HOLDFAST_VALIDATE_MODE=shout", "HOLDFAST_VALIDATE_IGNORE=hazards",
+        "HOLDFAST_CHAOS=7:shuffle", "HOLDFAST_FAULT=alloc:1,alloc:2"}) {
+    CAPTURE(setting);
+    ChildResult result = run_child("child: goes on after an error of the settings", {setting});
+    CHECK_MESSAGE(result.exit_code == 0, result.output);
+    const std::string name = std::string(setting).substr(0, std::string(setting).find('='));
+    CHECK_MESSAGE(reported(result).find(name + " must be ") != std::string::npos, result.output);
+  }
+}
+
 TEST_CASE("HOLDFAST_VALIDATE: wrong values are errors that name the variable") {
   auto says = [](std::vector<std::string> variables, const std::string& text) {
     ChildResult result = child(variables);

@@ -154,15 +154,18 @@ void Scope::check_left_over() { state_->validator->on_exit(); }
 std::vector<Report> Scope::reports() const { return state_->validator->reporter().reports(); }
 
 void start_from_environment() {
+  static std::shared_ptr<Validator> validator;
+  if (validator) return;
   const environment::Settings& settings = environment::settings();
-  if (settings.validate.empty() || settings.validate == "0") return;
   Options options;
   options.checks = settings.validate;
   options.mode = parse_mode(settings.validate_mode);
   options.ignore = settings.validate_ignore;
   options.json = settings.validate_json;
   options.print = true;
-  static std::shared_ptr<Validator> validator;
+  // Values that nobody could mean are refused where they have no effect, too.
+  parse_identifiers(options.ignore, "HOLDFAST_VALIDATE_IGNORE");
+  if (settings.validate.empty() || settings.validate == "0") return;
   validator = std::make_shared<Validator>(options, "HOLDFAST_VALIDATE", "HOLDFAST_VALIDATE_IGNORE");
   exec::layers::add(validator);
   std::atexit([] {

@@ -112,7 +112,7 @@ class Validator final : public exec::Layer {
   uint64_t made_buffers_ = 0;
 };
 
-// Starts validation when HOLDFAST_VALIDATE is set; for the start of the runtime. Throws
+// Starts validation when HOLDFAST_VALIDATE is set, once; for the start of the runtime. Throws
 // std::invalid_argument that names the variable.
 void start_from_environment();
 
