@@ -31,12 +31,18 @@ std::function<std::vector<array>(const std::vector<array>&)> compile(
 // Functions without state share their traces among all that compile them.
 std::function<std::vector<array>(const std::vector<array>&)> compile(
     std::vector<array> (*fun)(const std::vector<array>&), bool shapeless = false);
-// Lambdas without captures are such functions.
+// Lambdas without captures are such functions; ones that take the vector by value are not.
 template <typename F,
           typename = std::enable_if_t<std::is_convertible_v<F, decltype(+std::declval<F>())>>>
 std::function<std::vector<array>(const std::vector<array>&)> compile(F&& f,
                                                                      bool shapeless = false) {
-  return compile(+f, shapeless);
+  using Plain = std::vector<array> (*)(const std::vector<array>&);
+  using Wrapped = std::function<std::vector<array>(const std::vector<array>&)>;
+  if constexpr (std::is_convertible_v<F, Plain>) {
+    return compile(static_cast<Plain>(f), shapeless);
+  } else {
+    return compile(Wrapped(+f), shapeless);
+  }
 }
 
 // While compilation is disabled, compiled functions call what they were made from;

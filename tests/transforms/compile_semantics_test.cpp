@@ -90,6 +90,15 @@ TEST_CASE("shapeless compile: one trace for all shapes") {
   }
 }
 
+TEST_CASE("compile takes functions of a vector by value") {
+  auto plus_one = [](Arrays in) {
+    in[0] = in[0] + array(1.0f);
+    return in;
+  };
+  CHECK(compile(plus_one)({array(2.0f)})[0].item<float>() == 3.0f);
+  CHECK(compile(+plus_one, true)({array(4.0f)})[0].item<float>() == 5.0f);
+}
+
 TEST_CASE("shapeless compile: what had one shape in the trace may broadcast later") {
   Function f = [](const Arrays& in) {
     array small = sin(in[0]) * array(2.0f);
