@@ -103,7 +103,8 @@ class Load final : public Op {
     encoder.output(out);
     // A complex number is two that are swapped one by one.
     size_t item = swap_bytes_ ? out.itemsize() / (out.dtype() == complex64 ? 2 : 1) : 1;
-    if (item == 1) note_origin(out);
+    bool is_bool = out.dtype() == bool_;
+    if (item == 1 && !is_bool) note_origin(out);
     char* target = out.data<char>();
     size_t bytes = out.nbytes();
     bool parallel = reader_->reads_in_parallel();
@@ -115,6 +116,8 @@ class Load final : public Op {
                      size_t last = std::min(bytes, static_cast<size_t>(end) * chunk);
                      reader->read(target + first, last - first, offset + first);
                      if (item > 1) swap_element_bytes(target + first, last - first, item);
+                     // Any byte but 0 is true; ops take bools to be 0 or 1.
+                     for (size_t i = first; is_bool && i < last; ++i) target[i] = target[i] != 0;
                    });
   }
 

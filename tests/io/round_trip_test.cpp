@@ -103,6 +103,23 @@ TEST_CASE("Elements are read when they are needed, by several threads where the 
   CHECK_THROWS_WITH_AS(shortened.eval(), doctest::Contains("ends at byte"), std::runtime_error);
 }
 
+TEST_CASE("Bools are 0 or 1, whatever bytes the file holds") {
+  TemporaryFolder folder;
+  array bytes(std::initializer_list<int>{0, 1, 2, 255}, uint8);
+  save(folder / "a.npy", bytes);
+  std::string npy = read_file(folder / "a.npy");
+  write_file(folder / "a.npy", npy.replace(npy.find("|u1"), 3, "|b1"));
+  std::string header = R"({"x":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})";
+  write_file(folder / "a.safetensors", bytes_of(uint64_t{header.size()}) + header +
+                                           std::string(bytes.data<char>(), bytes.nbytes()));
+  for (const array& x :
+       {load(folder / "a.npy"), load_safetensors(folder / "a.safetensors").first.at("x")}) {
+    CHECK(x.dtype() == bool_);
+    check_values<int>(astype(x, int32), {4}, {0, 1, 1, 1});
+    check_values<bool>(logical_not(x), {4}, {true, false, false, false});
+  }
+}
+
 TEST_CASE("A save that fails leaves the old file and no other") {
   TemporaryFolder folder;
   save_gguf(folder / "a.gguf", {{"x", array({1, 2})}});
