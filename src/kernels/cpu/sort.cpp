@@ -135,13 +135,18 @@ struct LongRow {
   LongRow(char* scratch, int64_t row_length, int64_t chunk_length, int64_t chunk_count)
       : first(reinterpret_cast<I*>(scratch)),
         second(first + row_length),
-        counts(reinterpret_cast<Chunk*>(second + row_length)),
+        counts(reinterpret_cast<Chunk*>(scratch + item_bytes(row_length))),
         length(row_length),
         chunk(chunk_length),
         chunks(chunk_count) {}
   static size_t bytes(int64_t length, int64_t chunks) {
-    return 2 * static_cast<size_t>(length) * sizeof(I) +
-           static_cast<size_t>(chunks) * sizeof(Chunk) + sizeof(bool) * I::bytes;
+    return item_bytes(length) + static_cast<size_t>(chunks) * sizeof(Chunk) +
+           sizeof(bool) * I::bytes;
+  }
+  // Of both sets, and what aligns the counts behind them: items may be single bytes.
+  static size_t item_bytes(int64_t length) {
+    return (2 * static_cast<size_t>(length) * sizeof(I) + alignof(Chunk) - 1) / alignof(Chunk) *
+           alignof(Chunk);
   }
   // Of each pass: are all digits alike, so that there is nothing to move?
   bool* trivial() const { return reinterpret_cast<bool*>(counts + chunks); }
