@@ -57,7 +57,7 @@ ShadowMemory::Page& ShadowMemory::make_page(std::atomic<Page*>& place) {
   Page* known = place.load(std::memory_order_relaxed);
   if (known) return *known;
   auto page = std::make_unique<Page>();
-  page->writes = arena_.take<PastAccess>(page_bytes >> page->shift);
+  page->form.writes = arena_.take<PastAccess>(page_bytes >> page->form.shift);
   place.store(page.get(), std::memory_order_release);
   return *page.release();
 }
@@ -65,26 +65,23 @@ ShadowMemory::Page& ShadowMemory::make_page(std::atomic<Page*>& place) {
 void ShadowMemory::grow(Page& page, bool is_fine, Use use) {
   std::lock_guard guard(mutex_);
   // Others may visit the page, but nobody else changes its form.
-  const int shift = is_fine ? 0 : page.shift;
-  const uintptr_t cells = page_bytes >> shift;
-  const bool has_other_cells = shift != page.shift;
-  PastAccess* writes = has_other_cells ? arena_.take<PastAccess>(cells) : page.writes;
-  Others* others[remembered_uses];
-  for (int one = 0; one < remembered_uses; ++one) {
-    others[one] = page.others[one];
-    if (others[one] ? has_other_cells : one == use) others[one] = arena_.take<Others>(cells);
-  }
+  const Form old = page.form;
+  Form form = old;
+  if (is_fine) form.shift = 0;
+  const uintptr_t cells = page_bytes >> form.shift;
+  const bool has_other_cells = form.shift != old.shift;
+  if (has_other_cells) form.writes = arena_.take<PastAccess>(cells);
+  if (old.reads ? has_other_cells : use == read) form.reads = arena_.take<Others>(cells);
+  if (old.atomics ? has_other_cells : use == atomic_read || use == atomic_write)
+    form.atomics = arena_.take<Atomics>(cells);
   std::lock_guard lock(page.lock);
   for (uintptr_t i = 0; has_other_cells && i < cells; ++i) {
-    const uintptr_t from = i >> (page.shift - shift);
-    writes[i] = page.writes[from];
-    for (int one = 0; one < remembered_uses; ++one) {
-      if (page.others[one]) others[one][i] = page.others[one][from];
-    }
+    const uintptr_t from = i >> (old.shift - form.shift);
+    form.writes[i] = old.writes[from];
+    if (old.reads) form.reads[i] = old.reads[from];
+    if (old.atomics) form.atomics[i] = old.atomics[from];
   }
-  page.writes = writes;
-  std::copy(std::begin(others), std::end(others), std::begin(page.others));
-  page.shift = shift;
+  page.form = form;
 }
 
 }  // namespace holdfast::jit

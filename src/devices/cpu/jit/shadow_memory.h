@@ -96,7 +96,6 @@ class ShadowMemory {
   // How a place is used. Each but a plain write is remembered apart from the others until the next
   // plain write: a thread that reads and counts at one place races with others in two ways.
   enum Use : uint8_t { read, atomic_read, atomic_write, plain_write };
-  static constexpr int remembered_uses = 3;
 
   // Accesses of one use. Two are enough: of threads that may not both be ordered with a later
   // access.
@@ -113,15 +112,15 @@ class ShadowMemory {
    private:
     void add_another(PastAccess now);
   };
+  struct Atomics {
+    Others reads, writes;
+  };
 
   class Cell {
    public:
-    // `others` by use; null where there were none yet.
-    Cell(PastAccess& write, Others* const (&others)[remembered_uses], uintptr_t index)
-        : write_(write) {
-      for (int use = 0; use < remembered_uses; ++use)
-        others_[use] = others[use] ? others[use] + index : nullptr;
-    }
+    // What there was none of yet is null.
+    Cell(PastAccess& write, Others* reads, Atomics* atomics)
+        : write_(write), reads_(reads), atomics_(atomics) {}
 
     bool is_written() const { return write_.is_written(); }
     // What another group left of threadgroup memory is nothing.
@@ -131,13 +130,11 @@ class ShadowMemory {
       forget_others();
     }
 
-    // Nobody but the thread of `now` has been here.
+    // Nobody but the thread of `now` has been here, and no atomic operation.
     bool is_own(PastAccess now) const {
       auto is_own = [now](PastAccess one) { return one.is_empty() || one.is_same_thread(now); };
-      bool result = is_own(write_);
-      for (const Others* others : others_)
-        result &= !others || (is_own(others->first) && others->second.is_empty());
-      return result;
+      return is_own(write_) && !atomics_ &&
+             (!reads_ || (is_own(reads_->first) && reads_->second.is_empty()));
     }
     // The access that `now` races with; its site is 0 when there is none. `is_before(earlier, now)`
     // may know more about their order than PastAccess does.
@@ -147,40 +144,49 @@ class ShadowMemory {
         return other.site() != 0 && !other.is_before(now) && !is_before(other, now);
       };
       if (races(write_)) return write_;
-      for (int with = 0; with < remembered_uses; ++with) {
-        if (!others_[with] || !may_race(use, static_cast<Use>(with))) continue;
-        if (races(others_[with]->first)) return others_[with]->first;
-        if (races(others_[with]->second)) return others_[with]->second;
+      // Reads do not race with reads, nor atomic operations with each other.
+      if (reads_ && (use == plain_write || use == atomic_write)) {
+        if (races(reads_->first)) return reads_->first;
+        if (races(reads_->second)) return reads_->second;
+      }
+      if (!atomics_) return {};
+      if (use == plain_write || use == read) {
+        if (races(atomics_->writes.first)) return atomics_->writes.first;
+        if (races(atomics_->writes.second)) return atomics_->writes.second;
+      }
+      if (use == plain_write) {
+        if (races(atomics_->reads.first)) return atomics_->reads.first;
+        if (races(atomics_->reads.second)) return atomics_->reads.second;
       }
       return {};
     }
     // What the use is remembered in must be there.
     void add(PastAccess now, Use use) {
-      if (use != plain_write) {
-        if (use == atomic_write) write_.set_written();
-        others_[use]->add(now);
-        return;
+      switch (use) {
+        case read:
+          return reads_->add(now);
+        case atomic_read:
+          return atomics_->reads.add(now);
+        case atomic_write:
+          write_.set_written();
+          return atomics_->writes.add(now);
+        case plain_write:
+          // Whoever raced with those before races with this one, too, or has been reported.
+          now.set_written();
+          write_ = now;
+          forget_others();
       }
-      // Whoever raced with those before races with this one, too, or has been reported.
-      now.set_written();
-      write_ = now;
-      forget_others();
     }
 
    private:
-    // Reads do not race with reads, nor atomic operations with each other.
-    static constexpr bool may_race(Use one, Use other) {
-      if (one == plain_write || other == plain_write) return true;
-      return (one == read && other == atomic_write) || (one == atomic_write && other == read);
-    }
     void forget_others() {
-      for (Others* others : others_) {
-        if (others) *others = {};
-      }
+      if (reads_) *reads_ = {};
+      if (atomics_) *atomics_ = {};
     }
 
     PastAccess& write_;
-    Others* others_[remembered_uses];
+    Others* const reads_;
+    Atomics* const atomics_;
   };
 
   // Of [begin, begin + bytes).
@@ -202,9 +208,10 @@ class ShadowMemory {
     Page* page = pages_[begin / page_bytes - begin_ / page_bytes].load(std::memory_order_acquire);
     if (!page || ((begin | bytes) & 3) != 0 || bytes > page_bytes - in_page) return false;
     if (is_shared_) page->lock.lock();
-    bool is_own = page->shift == 2 && page->has(use);
+    const Form form = page->form;
+    bool is_own = form.shift == 2 && form.has(use);
     for (uintptr_t i = in_page / 4; is_own && i < (in_page + bytes) / 4; ++i) {
-      Cell cell(page->writes[i], page->others, i);
+      Cell cell = form.cell(i);
       is_own = cell.is_own(now) && (cell.is_written() || !must_be_written);
       if (is_own) cell.add(now, use);
     }
@@ -225,30 +232,37 @@ class ShadowMemory {
       Page& page = page_of(at);
       const bool is_fine = ((at | stop) & 3) != 0;
       if (is_shared_) page.lock.lock();
-      while (!page.fits(is_fine, use)) {
+      while (!page.form.fits(is_fine, use)) {
         if (is_shared_) page.lock.unlock();
         grow(page, is_fine, use);
         if (is_shared_) page.lock.lock();
       }
-      const int shift = page.shift;
-      for (; at < stop; at += uintptr_t{1} << shift) {
-        const uintptr_t index = at % page_bytes >> shift;
-        visit(Cell(page.writes[index], page.others, index), reinterpret_cast<const char*>(at));
-      }
+      const Form form = page.form;
+      const int shift = form.shift;
+      for (; at < stop; at += uintptr_t{1} << shift)
+        visit(form.cell(at % page_bytes >> shift), reinterpret_cast<const char*>(at));
       if (is_shared_) page.lock.unlock();
     }
   }
 
  private:
   static constexpr uintptr_t page_bytes = 1024;
-  struct Page {
-    sync::SpinLock lock;  // guards what follows; memory is the arena's
-    int shift = 2;        // a cell is so many bytes: two to the power of this
+  // Where the cells of a page are; memory is the arena's.
+  struct Form {
+    int shift = 2;  // a cell is so many bytes: two to the power of this
     PastAccess* writes = nullptr;
-    Others* others[remembered_uses] = {};  // by use; null: there were none yet
+    Others* reads = nullptr;     // null: there were none yet
+    Atomics* atomics = nullptr;  // likewise
 
-    bool has(Use use) const { return use == plain_write || others[use]; }
+    Cell cell(uintptr_t i) const {
+      return Cell(writes[i], reads ? reads + i : nullptr, atomics ? atomics + i : nullptr);
+    }
+    bool has(Use use) const { return use == plain_write || (use == read ? !!reads : !!atomics); }
     bool fits(bool is_fine, Use use) const { return (shift == 0 || !is_fine) && has(use); }
+  };
+  struct Page {
+    sync::SpinLock lock;
+    Form form;  // guarded by lock
   };
   Page& page_of(uintptr_t address) {
     std::atomic<Page*>& place = pages_[address / page_bytes - begin_ / page_bytes];
