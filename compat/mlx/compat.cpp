@@ -1,6 +1,9 @@
 // What MLX's interface has beyond headers. On the public interface of the library alone.
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 
 #include <holdfast/ops.h>
 #include <holdfast/primitive.h>
@@ -89,10 +92,73 @@ class Callback final : public UnaryPrimitive {
   std::function<void()> function_;
 };
 
+// The tasks of all streams. Never destroyed: streams may end after it would be.
+struct Tasks {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int active = 0;
+  uint64_t ended = 0;
+
+  static Tasks& get() {
+    static Tasks& tasks = *new Tasks;
+    return tasks;
+  }
+};
+
+// Ends once: when its function has run, or is dropped without that.
+class Task {
+ public:
+  explicit Task(Stream stream) : stream_(stream) { scheduler::notify_new_task(stream_); }
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+  ~Task() { end(); }
+  void end() {
+    if (!has_ended_.exchange(true)) scheduler::notify_task_completion(stream_);
+  }
+
+ private:
+  Stream stream_;
+  std::atomic<bool> has_ended_ = false;
+};
+
 }  // namespace
 
 void scheduler::enqueue_function(Stream stream, std::function<void()> f) {
-  async_eval(array({1}, uint8, std::make_shared<Callback>(stream, std::move(f)), {}));
+  auto body = [f = std::move(f), task = std::make_shared<Task>(stream)] {
+    struct Guard {
+      Task& task;
+      ~Guard() { task.end(); }
+    } guard{*task};
+    f();
+  };
+  async_eval(array({1}, uint8, std::make_shared<Callback>(stream, std::move(body)), {}));
 }
+
+int scheduler::n_active_tasks() {
+  std::lock_guard lock(Tasks::get().mutex);
+  return Tasks::get().active;
+}
+
+void scheduler::notify_new_task(const Stream&) {
+  std::lock_guard lock(Tasks::get().mutex);
+  ++Tasks::get().active;
+}
+
+void scheduler::notify_task_completion(const Stream&) {
+  Tasks& tasks = Tasks::get();
+  std::lock_guard lock(tasks.mutex);
+  --tasks.active;
+  ++tasks.ended;
+  tasks.changed.notify_all();
+}
+
+void scheduler::wait_for_one() {
+  Tasks& tasks = Tasks::get();
+  std::unique_lock lock(tasks.mutex);
+  uint64_t before = tasks.ended;
+  tasks.changed.wait(lock, [&] { return tasks.active == 0 || tasks.ended != before; });
+}
+
+void scheduler::check_error(const Stream& stream) { synchronize(stream); }
 
 }  // namespace mlx::core

@@ -20,4 +20,13 @@ void enqueue(Stream stream, F&& f) {
   enqueue_function(stream, std::function<void()>(std::forward<F>(f)));
 }
 
+// Functions that were enqueued and have not ended, and what programs have told of.
+int n_active_tasks();
+void notify_new_task(const Stream& stream);
+void notify_task_completion(const Stream& stream);
+// Returns when one of them has ended; at once if there are none.
+void wait_for_one();
+// Waits for the stream's work, and throws the first error of it that nobody has seen.
+void check_error(const Stream& stream);
+
 }  // namespace mlx::core::scheduler

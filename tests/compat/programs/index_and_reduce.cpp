@@ -1,5 +1,8 @@
 // Slices, gathers, reductions and broadcasting.
+#include "mlx/backend/common/metal_kernel.h"
 #include "mlx/mlx.h"
+#include "mlx/types/complex.h"
+#include "mlx/types/limits.h"
 
 #include "check.h"
 
@@ -27,4 +30,10 @@ int main() {
   } catch (const std::invalid_argument&) {
   }
   for (const auto& row : a) CHECK(row.shape() == Shape{3, 4});
+  CHECK(max(array({1.0f, numeric_limits<float>::infinity()})).item<float>() > 1.0f);
+  CHECK(static_cast<float>(numeric_limits<float16_t>::epsilon()) == finfo(float16).eps);
+  CHECK(static_cast<float>(numeric_limits<float16_t>::max()) == finfo(float16).max);
+  CHECK(static_cast<float>(numeric_limits<bfloat16_t>::lowest()) == finfo(bfloat16).min);
+  CHECK(static_cast<float>(numeric_limits<bfloat16_t>::min()) == finfo(bfloat16).smallest_normal);
+  CHECK(complex128_t(1, 2) < complex128_t(1.5));
 }

@@ -1,4 +1,5 @@
 // One result from several threads and streams.
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -34,4 +35,25 @@ int main() {
   scheduler::enqueue(default_stream(Device::cpu), [&] { ++calls; });
   synchronize();
   CHECK(calls == 1);
+  CHECK(scheduler::n_active_tasks() == 0);
+  scheduler::wait_for_one();  // there is none
+
+  Stream other = new_stream(Device::cpu);
+  scheduler::enqueue(other, [] { throw std::runtime_error("failed"); });
+  bool thrown = false;
+  try {
+    scheduler::check_error(other);
+  } catch (const std::runtime_error&) {
+    thrown = true;
+  }
+  CHECK(thrown);
+  CHECK(scheduler::n_active_tasks() == 0);
+  scheduler::check_error(other);  // once
+
+  scheduler::notify_new_task(other);
+  CHECK(scheduler::n_active_tasks() == 1);
+  std::thread worker([&] { scheduler::notify_task_completion(other); });
+  scheduler::wait_for_one();
+  CHECK(scheduler::n_active_tasks() == 0);
+  worker.join();
 }

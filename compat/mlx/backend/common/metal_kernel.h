@@ -1,0 +1,5 @@
+#pragma once
+
+#include <holdfast/fast.h>
+
+#include "mlx/core.h"
