@@ -102,7 +102,7 @@ constexpr Row rows[] = {
        return give_tuple(
            std::pair(min(x, *axes, keep, a.stream(3)), max(x, *axes, keep, a.stream(3))));
      }},
-    {"count_nonzero", "(a, /, *, axis=None, keepdims=False, stream=None)",
+    {"count_nonzero", "(a, /, axis=None, *, keepdims=False, stream=None)",
      "How many elements are not zero.",
      "mx.count_nonzero(mx.array([[1, 0], [3, 4]]))\n"
      "mx.count_nonzero(mx.array([[1, 0], [3, 4]]), axis=1)",
@@ -125,7 +125,7 @@ constexpr Row rows[] = {
        return give(axes ? softmax(a.array_at(0), *axes, a.truth(2), a.stream(3))
                         : softmax(a.array_at(0), a.truth(2), a.stream(3)));
      }},
-    {"vecdot", "(a, b, /, *, axis=-1, stream=None)", "The sum of conjugate(a) * b along an axis.",
+    {"vecdot", "(a, b, /, axis=-1, *, stream=None)", "The sum of conjugate(a) * b along an axis.",
      "mx.vecdot(" MATRIX ", mx.array([[1.0, 2.0], [0.0, 4.0]]))",
      [](Arguments& a) {
        auto [x, y] = a.operands(0, 1);

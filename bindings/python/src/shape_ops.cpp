@@ -91,10 +91,14 @@ PyObject* make_take(Arguments& a) {
 }
 
 PyObject* make_roll(Arguments& a) {
-  std::optional<std::vector<int>> axes = a.optional_integers(2);
+  array x = a.array_at(0);
   Shape shift = a.shape(1);
-  if (!axes) return give(roll(a.array_at(0), shift, a.stream(3)));
-  return give(roll(a.array_at(0), shift, *axes, a.stream(3)));
+  std::optional<std::vector<int>> axes = a.optional_integers(2);
+  if (!axes) return give(roll(x, shift, a.stream(3)));
+  // Several shifts of one axis add up; one shift is that of all axes.
+  if (is_integer(a.object(2))) return give(roll(x, shift, axes->front(), a.stream(3)));
+  if (is_integer(a.object(1))) return give(roll(x, shift.front(), *axes, a.stream(3)));
+  return give(roll(x, shift, *axes, a.stream(3)));
 }
 
 template <std::vector<array> (*several)(const std::vector<array>&, StreamOrDevice)>
@@ -233,7 +237,7 @@ constexpr Row rows[] = {
     {"blackman", "(M, " STREAM, "The Blackman window of M samples.", "mx.blackman(5)",
      window<&blackman>},
 
-    {"astype", "(a, dtype, /, " STREAM, "Converted to another dtype.",
+    {"astype", "(a, /, dtype, " STREAM, "Converted to another dtype.",
      "mx.astype(mx.array([1.7, 2.0]), mx.int32)",
      [](Arguments& a) { return give(astype(a.array_at(0), a.dtype(1), a.stream(2))); }},
     {"view", "(a, dtype, " STREAM, "The same bytes as another dtype.",
@@ -353,7 +357,7 @@ constexpr Row rows[] = {
        return give(axes ? flip(a.array_at(0), *axes, a.stream(2))
                         : flip(a.array_at(0), a.stream(2)));
      }},
-    {"roll", "(a, shift, axis=None, /, " STREAM, "Elements moved along, the last to the front.",
+    {"roll", "(a, /, shift, axis=None, " STREAM, "Elements moved along, the last to the front.",
      "mx.roll(mx.arange(4), 1)\nmx.roll(mx.array([[1, 2], [3, 4]]), (1, 1), (0, 1))", make_roll},
     {"pad", "(a, pad_width, mode='constant', constant_values=0, " STREAM,
      "Elements added before and behind each axis.",
