@@ -121,7 +121,10 @@ std::vector<array> Attention::decomposed(const std::vector<array>& inputs) {
   array queries = astype(inputs[0], wide, s), keys = astype(inputs[1], wide, s),
         values = astype(inputs[2], wide, s);
   int heads = queries.shape(1), rows = queries.shape(2), columns = keys.shape(2);
-  if (queries.size() == 0 || values.size() == 0) return {};
+  // What has no elements, or nothing to attend to, depends on nothing.
+  if (queries.shape(0) == 0 || heads == 0 || rows == 0 || values.size() == 0) {
+    return {zeros({queries.shape(0), heads, rows, values.shape(3)}, dtype, s)};
+  }
   if (keys.shape(1) != heads) {
     keys = repeat(keys, heads / keys.shape(1), 1, s);
     values = repeat(values, heads / values.shape(1), 1, s);

@@ -96,14 +96,14 @@ std::shared_ptr<Primitive> Split::with_leading_axis() {
 array Diagonal::pull_back(const array& input, const array& cotangent, const array&) {
   check_shape_known("diagonal", input);
   int rows = input.shape(axis1_), columns = input.shape(axis2_), length = cotangent.shape(-1);
+  if (length == 0) return zeros_like(input, stream());
   int low = std::max(0, -offset_);
   int last = static_cast<int>(cotangent.ndim()) - 1;
   array zero(0, input.dtype());
   array padded = length == rows ? cotangent
                                 : pad(cotangent, {last}, {low}, {rows - low - length}, zero,
                                       "constant", stream());
-  array mask = length == 0 ? zeros({rows, columns}, bool_, stream())
-                           : eye(rows, columns, offset_, bool_, stream());
+  array mask = eye(rows, columns, offset_, bool_, stream());
   array matrices = where(mask, expand_dims(padded, last + 1, stream()), zero, stream());
   // The last two axes go back to where they were.
   std::vector<int> order(input.ndim());

@@ -127,6 +127,25 @@ TEST_CASE("derivatives of what has no row") {
 }
 
 // The transpose of the transpose: no numbers are approximated, so complex dtypes can take part.
+TEST_CASE("what has no elements, or sees none, has gradients of zeros") {
+  auto check_zeros = [](const std::vector<array>& inputs, auto f) {
+    auto total = [&](const std::vector<array>& in) { return sum(f(in)); };
+    std::vector<int> all;
+    for (size_t i = 0; i < inputs.size(); ++i) all.push_back(static_cast<int>(i));
+    std::vector<array> gradients = grad(total, all)(inputs);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      CHECK(array_equal(gradients[i], zeros_like(inputs[i])).item<bool>());
+    }
+  };
+  check_zeros({ones({1, 6})}, [](const auto& in) { return diagonal(in[0], -3); });
+  check_zeros({ones({2, 3})}, [](const auto& in) { return diagonal(in[0], 5); });
+  auto attend = [](const auto& in) {
+    return fast::scaled_dot_product_attention(in[0], in[1], in[2], 0.5f);
+  };
+  check_zeros({ones({0, 4, 3, 8}), ones({0, 2, 5, 8}), ones({0, 2, 5, 8})}, attend);
+  check_zeros({ones({2, 4, 3, 8}), ones({2, 2, 0, 8}), ones({2, 2, 0, 8})}, attend);
+}
+
 TEST_CASE("jvp is the transpose of vjp for complex numbers, and vjp the derivative") {
   uint64_t seed = 300;
   size_t checked = 0;
