@@ -4,6 +4,9 @@
 The bugs are the rows of src/base/mutants.def; a build with HOLDFAST_MUTANTS (the preset `controlled`) has them
 all, and HOLDFAST_MUTANT=name switches one on. A mutant is killed when one of the suites of its row fails,
 crashes or does not end. One that survives means that a test is missing: the exit status is then 1.
+
+The mutants of the checker of kernels, which needs the compiler, are those of the suite `checker`, a program of the
+release build (test-checker): --checker runs them instead of the others.
 """
 import argparse
 import concurrent.futures
@@ -65,7 +68,8 @@ def find_killer(folder, mutant, suites, timeout):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="only these mutants")
-    parser.add_argument("--build", default="build/controlled", help="folder of the build (default: %(default)s)")
+    parser.add_argument("--checker", action="store_true", help="the mutants of the checker of kernels")
+    parser.add_argument("--build", help="folder of the build (default: build/controlled, with --checker build/release)")
     parser.add_argument("--sample", type=int, metavar="N",
                         help="only N of them, evenly spread; all of them when HOLDFAST_TEST_LONG is set")
     parser.add_argument("--all-suites", action="store_true", help="try the other suites, too, before a mutant has survived")
@@ -79,19 +83,22 @@ def main():
         for name, meaning, suites in mutants:
             print(f"{name:34}{meaning} ({', '.join(suites)})")
         return 0
+    preset = "release" if arguments.checker else "controlled"
+    build = arguments.build or f"build/{preset}"
+    mutants = [mutant for mutant in mutants if (mutant[2] == ["checker"]) == arguments.checker]
+    all_suites = sorted({suite for _, _, suites in mutants for suite in suites})
     unknown = set(arguments.names) - {name for name, _, _ in mutants}
     if unknown:
-        sys.exit(f"mutants: there is no mutant {', '.join(sorted(unknown))}; --list names them")
+        sys.exit(f"mutants: there is no mutant {', '.join(sorted(unknown))} of {build}; --list names them")
     if arguments.names:
         mutants = [mutant for mutant in mutants if mutant[0] in arguments.names]
     elif arguments.sample and not os.environ.get("HOLDFAST_TEST_LONG"):
         mutants = mutants[:: max(1, len(mutants) // arguments.sample)][: arguments.sample]
 
-    folder = (ROOT / arguments.build).resolve()
-    all_suites = sorted({suite for _, _, suites in read_mutants() for suite in suites})
+    folder = (ROOT / build).resolve()
     for suite in all_suites:
         if not (folder / "bin" / f"test-{suite}").exists():
-            sys.exit(f"mutants: {arguments.build} has no test-{suite}; cmake --preset controlled, then build it")
+            sys.exit(f"mutants: {build} has no test-{suite}; cmake --preset {preset}, then build it")
     # What fails without a mutant kills none.
     for suite in sorted({suite for _, _, suites in mutants for suite in suites}):
         how = run_suite(folder, suite, None, arguments.timeout)

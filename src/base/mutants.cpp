@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace holdfast {
+namespace holdfast::with_mutants {
 
 Mutant chosen_mutant() {
   const char* wanted = std::getenv("HOLDFAST_MUTANT");
@@ -21,6 +21,6 @@ Mutant chosen_mutant() {
   std::_Exit(2);
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::with_mutants
 
 #endif

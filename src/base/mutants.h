@@ -17,6 +17,9 @@ enum class Mutant {
 };
 
 #if HOLDFAST_MUTANTS
+// A name of its own: a program may have the checker of kernels with mutants beside a library
+// without.
+inline namespace with_mutants {
 // What HOLDFAST_MUTANT names. An unknown name ends the process: a mutant that does not exist must
 // not pass for one that was not found.
 Mutant chosen_mutant();
@@ -24,6 +27,7 @@ inline bool mutated(Mutant mutant) {
   static const Mutant chosen = chosen_mutant();
   return chosen == mutant;
 }
+}  // namespace with_mutants
 #else
 constexpr bool mutated(Mutant) { return false; }
 #endif

@@ -179,6 +179,17 @@ TEST_CASE("checker: reads of what nobody wrote") {
         "uninitialised-read s 4");
   CHECK(found(check("out[gid] += 1;", two_groups, false)) == "uninitialised-read out 1");
   CHECK(found(check("out[gid] = 2;\nout[gid] += 1;", two_groups, false)) == "");
+  // By an atomic operation.
+  const std::string counter =
+      "threadgroup atomic_uint n;\nif (@) atomic_store_explicit(&n, 0u, "
+      "memory_order_relaxed);\n"
+      "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+      "out[gid] = atomic_load_explicit(&n, memory_order_relaxed);";
+  auto with = [&](const char* condition) {
+    return std::string(counter).replace(counter.find('@'), 1, condition);
+  };
+  CHECK(found(check(with("tid == 3"))) == "");
+  CHECK(found(check(with("tid == 300"))) == "uninitialised-read n 4");
   // Nothing is read on a path that is not taken.
   CHECK(found(check("threadgroup float s[64];\nif (in[gid] > 2) s[3] = 1;\nfloat x = 1;\n"
                     "if (in[gid] > 1) x = s[3];\nout[gid] = x;")) == "");

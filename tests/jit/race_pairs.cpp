@@ -222,6 +222,12 @@ constexpr RacePair pairs[] = {
      "memory_order_relaxed); }\n"
      "if (gid == 64) { uint v = atomic_load_explicit(counts, memory_order_relaxed); $F if (v > 1) "
      "out[1] = out[0]; }"},
+    {"flag", "what is heard of one flag is handed on by another",
+     "if (gid == 0) { out[0] = 5; $F atomic_store_explicit(counts, 1u, memory_order_relaxed); }\n"
+     "if (gid == 40 && atomic_load_explicit(counts, memory_order_relaxed) == 1) { @{$F@|@} "
+     "atomic_store_explicit(counts + 1, 1u, memory_order_relaxed); }\n"
+     "if (gid == 64 && atomic_load_explicit(counts + 1, memory_order_relaxed) == 1) { $F out[1] = "
+     "out[0]; }"},
     {"flag", "a lock, let go of with a fence",
      "bool done = false;\nwhile (!done) { uint open = 0;\n"
      "if (atomic_compare_exchange_weak_explicit(counts, &open, 1u, memory_order_relaxed, "

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/mutants.h"
 #include "devices/cpu/jit/cross_lane.h"
 #include "devices/cpu/jit/fibre.h"
 #include "devices/cpu/jit/kernel_checker.h"
@@ -209,8 +210,8 @@ class ReferenceRunner::Fibres {
         if (is_cancelled(group)) return;
       }
       if (any_waits && group.checker) {
-        check_barrier(*group.checker, threads);
-        group.checker->pass_threadgroup_barrier();
+        if (!mutated(Mutant::checker_divergence)) check_barrier(*group.checker, threads);
+        if (!mutated(Mutant::checker_barrier)) group.checker->pass_threadgroup_barrier();
       }
       for (Simdgroup& simd : all) simd.release();
     }
@@ -272,10 +273,15 @@ class ReferenceRunner::Fibres {
       if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier)) return true;
       if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::simdgroup_barrier)) {
         if (group.checker) {
-          check_simdgroup_barrier(group, simd);
-          group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
+          if (!mutated(Mutant::checker_simd_divergence)) check_simdgroup_barrier(group, simd);
+          if (!mutated(Mutant::checker_simd_barrier))
+            group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
+          if (mutated(Mutant::checker_simd_barrier_of_group))
+            group.checker->pass_threadgroup_barrier();
         }
       } else if (simd.operation != converge_operation) {
+        if (group.checker && mutated(Mutant::checker_shuffle))
+          group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
         perform_cross_lane(static_cast<msl::Intrinsic>(simd.operation), simd.active, simd.values);
       }
       simd.release();
