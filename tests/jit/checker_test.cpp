@@ -107,6 +107,20 @@ TEST_CASE("checker: out of bounds of arrays") {
         "out-of-bounds p 3");
 }
 
+// Each group has other addresses than a constant could have.
+TEST_CASE("checker: arrays of pointers to threadgroup memory") {
+  const std::string barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);\n";
+  const std::string start =
+      "threadgroup float a[64], b[64];\nthreadgroup float* s[2] = {a, b};\n"
+      "for (uint k = 0; k < 4; ++k) {\ns[k & 1][tid] = in[gid] + k;\n";
+  const std::string end = "out[gid] = s[k & 1][63 - tid];\n}";
+  CHECK(found(check(start + barrier + end)) == "");
+  CHECK(found(check(start + end)).starts_with("race  "));
+  CHECK(found(check("struct Two { uint n; threadgroup float* p; };\nthreadgroup float a[64];\n"
+                    "Two s[2] = {{1, a}, {2, a + 1}};\nif (tid < 32) s[1].p[tid] = 1;\n" +
+                    barrier + "out[gid] = s[gid & 1].p[1 + (tid & 15)] + s[gid & 1].n;")) == "");
+}
+
 TEST_CASE("checker: races in threadgroup memory") {
   const std::string start = "threadgroup float s[64];\ns[tid] = in[gid];\n";
   const std::string barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);\n";

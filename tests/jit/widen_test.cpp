@@ -81,6 +81,24 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
                 {Buffer::floats(1024 * 333, 1), Buffer::zeros(4096)}, shapes);
 }
 
+TEST_CASE("widen: arrays of pointers to threadgroup memory") {
+  check_widened(R"(
+    kernel void k(device float* out [[buffer(0)]], device const float* in [[buffer(1)]],
+                  uint gid [[thread_position_in_grid]], uint tid [[thread_index_in_threadgroup]],
+                  uint n [[threads_per_threadgroup]]) {
+      threadgroup float a[1024], b[1024];
+      threadgroup float* tiles[2] = {a, b};
+      float sum = 0;
+      for (uint k = 0; k < 5; ++k) {
+        tiles[k & 1][tid] = in[gid] * k;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        sum += tiles[k & 1][n - 1 - tid];
+      }
+      out[gid] = sum;
+    })",
+                {Buffer::zeros(256 * 4), Buffer::floats(256, 3)}, {{256, 1, 1}, {64, 1, 1}});
+}
+
 TEST_CASE("widen: private arrays") {
   check_widened(R"(
 kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],

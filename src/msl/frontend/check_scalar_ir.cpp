@@ -84,6 +84,10 @@ std::string check_global(const llvm::GlobalVariable& global) {
   if (global.getAddressSpace() != address_space::constant) {
     return "table " + quoted(global.getName()) + " is not in constant memory";
   }
+  if (holds_threadgroup_addresses(*global.getInitializer())) {
+    return "table " + quoted(global.getName()) +
+           " holds addresses of threadgroup memory: fill a private array with them";
+  }
   return {};
 }
 

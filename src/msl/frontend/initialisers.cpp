@@ -1,12 +1,18 @@
 #include "msl/frontend/initialisers.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Metadata.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
+
+#include "msl/scalar_ir.h"
 
 namespace holdfast::msl {
 namespace {
@@ -53,7 +59,62 @@ std::optional<uint64_t> drop_initialiser(llvm::Function& initialiser,
   return missing;
 }
 
+void store_elements(llvm::IRBuilder<>& builder, llvm::Constant* value, llvm::Value* target,
+                    llvm::Align alignment, uint64_t offset, const llvm::DataLayout& layout) {
+  auto* record = llvm::dyn_cast<llvm::StructType>(value->getType());
+  auto* array = llvm::dyn_cast<llvm::ArrayType>(value->getType());
+  if (record == nullptr && array == nullptr) {
+    llvm::Value* place = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), target, offset);
+    builder.CreateAlignedStore(value, place, llvm::commonAlignment(alignment, offset));
+    return;
+  }
+  const uint64_t count = record != nullptr ? record->getNumElements() : array->getNumElements();
+  for (unsigned i = 0; i < count; ++i) {
+    const uint64_t place =
+        record != nullptr ? layout.getStructLayout(record)->getElementOffset(i).getFixedValue()
+                          : i * layout.getTypeAllocSize(array->getElementType()).getFixedValue();
+    store_elements(builder, value->getAggregateElement(i), target, alignment, offset + place,
+                   layout);
+  }
+}
+
 }  // namespace
+
+bool holds_threadgroup_addresses(const llvm::Constant& value) {
+  if (auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&value))
+    return variable->getAddressSpace() == address_space::threadgroup;
+  return std::any_of(value.op_begin(), value.op_end(), [](const llvm::Use& operand) {
+    auto* part = llvm::dyn_cast<llvm::Constant>(operand.get());
+    return part != nullptr && holds_threadgroup_addresses(*part);
+  });
+}
+
+void store_threadgroup_addresses(llvm::Module& module) {
+  const llvm::DataLayout& layout = module.getDataLayout();
+  std::vector<std::pair<llvm::MemTransferInst*, llvm::GlobalVariable*>> copies;
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* copy = llvm::dyn_cast<llvm::MemTransferInst>(&instruction);
+      auto* table =
+          copy != nullptr
+              ? llvm::dyn_cast<llvm::GlobalVariable>(copy->getRawSource()->stripPointerCasts())
+              : nullptr;
+      if (table == nullptr || !table->isConstant() || !table->hasInitializer() ||
+          !holds_threadgroup_addresses(*table->getInitializer()))
+        continue;
+      auto* length = llvm::dyn_cast<llvm::ConstantInt>(copy->getLength());
+      if (length != nullptr &&
+          length->getZExtValue() == layout.getTypeAllocSize(table->getValueType()))
+        copies.emplace_back(copy, table);
+    }
+  }
+  for (auto [copy, table] : copies) {
+    llvm::IRBuilder<> builder(copy);
+    store_elements(builder, table->getInitializer(), copy->getRawDest(),
+                   copy->getDestAlign().valueOrOne(), 0, layout);
+    copy->eraseFromParent();
+  }
+}
 
 void drop_initialisers(llvm::Module& module) {
   llvm::GlobalVariable* list = module.getNamedGlobal("llvm.global_ctors");

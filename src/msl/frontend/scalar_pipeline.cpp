@@ -457,6 +457,7 @@ std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math,
     return "recursion is not part of the language: " + name + " calls itself";
   }
   move_tables(module);
+  store_threadgroup_addresses(module);
   prepare(module, *entry, math);
   run_passes(module, *entry, form);
   finish(module, *entry);
