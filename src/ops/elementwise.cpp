@@ -200,10 +200,28 @@ array radians(const array& a, StreamOrDevice s) { return scaled(a, M_PI / 180.0,
 
 array round(const array& a, StreamOrDevice s) { return round(a, 0, s); }
 
+// To a multiple of 10^digits, halves to an even one. No floating dtype that every device has holds
+// all integers.
+static array round_integers(const array& a, int64_t digits, StreamOrDevice s) {
+  Dtype dtype = a.dtype();
+  uint64_t unit = 1;
+  for (int64_t i = 0; i < digits; ++i) {
+    if (unit > iinfo(dtype).max / 10) return zeros_like(a, s);
+    unit *= 10;
+  }
+  array units(unit, dtype), half(unit / 2, dtype), one(1, dtype);
+  array quotient = floor_divide(a, units, s);
+  array rest = subtract(a, multiply(quotient, units, s), s);
+  array is_odd = equal(bitwise_and(quotient, one, s), one, s);
+  array up = where(is_odd, greater_equal(rest, half, s), greater(rest, half, s), s);
+  return multiply(add(quotient, astype(up, dtype, s), s), units, s);
+}
+
 array round(const array& a, int decimals, StreamOrDevice s) {
   bool is_integral = !issubdtype(a.dtype(), inexact);
   if (decimals == 0) return rint(a, s);
   if (is_integral && decimals > 0) return a;
+  if (is_integral && a.dtype() != bool_) return round_integers(a, -int64_t{decimals}, s);
   Dtype dtype = at_least_float(a.dtype());
   array scale(std::pow(10.0, std::abs(static_cast<double>(decimals))), dtype);
   array x = astype(a, dtype, s);

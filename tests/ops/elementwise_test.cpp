@@ -475,6 +475,12 @@ TEST_CASE("round, clip, nan_to_num, reciprocal, degrees, radians") {
   check_values<float>(round(array({1.25f, -0.375f}), 1), {2}, {1.2f, -0.4f});
   check_values<int>(round(array({125, 135}, int32), -1), {2}, {120, 140});
   check_values<int>(round(array({125, 135}, int32), 2), {2}, {125, 135});
+  // More digits than float32 has.
+  check_values<int>(round(array({123456789, -123456785, 16777217, -5}, int32), -1), {4},
+                    {123456790, -123456780, 16777220, 0});
+  check_values<int64_t>(round(array(1234567890123456789, int64), -2), {}, {1234567890123456800});
+  check_values<uint8_t>(round(array({250, 15, 25, 4}, uint8), -1), {4}, {250, 20, 20, 0});
+  check_values<int8_t>(round(array({100, -128}, int8), -3), {2}, {0, 0});
   check_values<float>(clip(array({1.0f, 5.0f, 9.0f}), array(2.5f), array(6.0f)), {3},
                       {2.5f, 5.0f, 6.0f});
   check_values<float>(clip(array({1, 5, 9}, int32), array(2.5f), std::nullopt), {3},
