@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace holdfast::with_mutants {
+namespace holdfast {
+inline namespace with_mutants {
 
 Mutant chosen_mutant() {
   const char* wanted = std::getenv("HOLDFAST_MUTANT");
@@ -21,6 +22,7 @@ Mutant chosen_mutant() {
   std::_Exit(2);
 }
 
-}  // namespace holdfast::with_mutants
+}  // namespace with_mutants
+}  // namespace holdfast
 
 #endif
