@@ -321,6 +321,8 @@ TEST_CASE("HOLDFAST_VALIDATE: modes, filters and JSON lines") {
   REQUIRE(!lines.empty());
   CHECK(lines.find('\n') == lines.size() - 1);
   CHECK(nlohmann::json::parse(lines)["op"] == "Raw");
+  CHECK(child({"HOLDFAST_VALIDATE=1", "HOLDFAST_VALIDATE_JSON=/dev/full"})
+            .output.find("[validation] \"/dev/full\" is not complete") != std::string::npos);
 }
 
 TEST_CASE("child: goes on after an error of the settings") {

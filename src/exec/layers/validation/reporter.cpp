@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "base/mutants.h"
 
@@ -86,7 +87,8 @@ ValidationError::ValidationError(Report report)
 Reporter::Reporter(const Options& options, const std::string& ignore_name)
     : mode_(options.mode),
       print_(options.print || options.mode == Mode::abort),
-      ignored_(parse_identifiers(options.ignore, ignore_name)) {
+      ignored_(parse_identifiers(options.ignore, ignore_name)),
+      json_path_(options.json) {
   if (options.json.empty()) return;
   json_ = std::fopen(options.json.c_str(), "a");
   if (!json_) throw std::runtime_error("[validation] cannot write \"" + options.json + "\"");
@@ -105,9 +107,10 @@ bool Reporter::take(const Report& report) {
     if (is_new || mutated(Mutant::validator_repeats)) {
       reports_.push_back(report);
       if (print_) std::fputs(report.text().c_str(), stderr);
-      if (json_) {
-        std::fprintf(json_, "%s\n", report.json().c_str());
-        std::fflush(json_);
+      if (json_ && (std::fprintf(json_, "%s\n", report.json().c_str()) < 0 || std::fflush(json_))) {
+        std::fprintf(stderr, "[validation] \"%s\" is not complete: it cannot be written\n",
+                     json_path_.c_str());
+        std::fclose(std::exchange(json_, nullptr));
       }
     } else {
       ++reports_[place->second].count;

@@ -32,11 +32,12 @@ class Reporter {
   const Mode mode_;
   const bool print_;
   const std::vector<std::string> ignored_;
+  const std::string json_path_;
   mutable sync::Mutex mutex_;
   // Guarded by mutex_.
   std::vector<Report> reports_;
   std::unordered_map<std::string, size_t> known_;  // to the place in reports_
-  std::FILE* json_ = nullptr;
+  std::FILE* json_ = nullptr;                      // null as well once it could not be written
 };
 
 }  // namespace holdfast::validation
