@@ -84,22 +84,22 @@ HOLDFAST_NATIVE_INLINE __m512 exponential(__m512 x) {
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.00000262f));
   return _mm512_maskz_scalef_ps(0xffff, p, y);
 }
-// To the last bit: e^r 2^n with x = n log(2) + r, and log(2) in two parts. The ends of the range
-// are cut off, since r would mean nothing beyond them.
+// To the last bit: e^r 2^n with x = n log(2) + r, and log(2) in two parts. r is cut off, since it
+// would mean nothing where n is too large.
 template <>
 HOLDFAST_NATIVE_INLINE __m512 exponential<Float32>(__m512 x) {
-  x = _mm512_maskz_max_ps(0xffff, _mm512_set1_ps(-104.0f), x);
-  x = _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(89.0f), x);
   __m512 y = _mm512_mul_ps(x, _mm512_set1_ps(1.44269504089f));
   __m512 n = _mm512_maskz_roundscale_ps(0xffff, y, _MM_FROUND_TO_NEAREST_INT);
   __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), x);
   r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
+  r = _mm512_maskz_range_ps(0xffff, r, _mm512_set1_ps(0.35f), 2);
   __m512 p = _mm512_set1_ps(0.001381388092f);
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.008369063458f));
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.04166842181f));
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.1666651776f));
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.4999999325f));
-  p = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
   return _mm512_maskz_scalef_ps(0xffff, p, n);
 }
 

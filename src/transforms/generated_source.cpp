@@ -25,7 +25,8 @@ static inline float exponential(float x) {
   p = fma(p, r, 0.04166842181f);
   p = fma(p, r, 0.1666651776f);
   p = fma(p, r, 0.4999999325f);
-  p = fma(p, r * r, r) + 1.0f;
+  p = fma(p, r, 1.0f);
+  p = fma(p, r, 1.0f);
   return __hf::scale(p, __hf::integer_of_sum(shifted));
 }
 static inline float sigmoid(float x) {

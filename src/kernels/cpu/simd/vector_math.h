@@ -190,28 +190,14 @@ HOLDFAST_LIBRARY_UNARY(erfc)
 HOLDFAST_LIBRARY_BINARY(pow)
 HOLDFAST_LIBRARY_BINARY(atan2)
 
-// The larger, the smaller of both; `x` when it is NaN.
-HOLDFAST_INLINE FloatVector larger_or_nan(FloatVector limit, FloatVector x) {
-#if defined(__AVX512F__)
-  return (FloatVector)_mm512_maskz_max_ps(0xffff, (__m512)limit, (__m512)x);
-#else
-  return x < limit ? limit : x;
-#endif
-}
-HOLDFAST_INLINE FloatVector smaller_or_nan(FloatVector limit, FloatVector x) {
-#if defined(__AVX512F__)
-  return (FloatVector)_mm512_maskz_min_ps(0xffff, (__m512)limit, (__m512)x);
-#else
-  return x > limit ? limit : x;
-#endif
-}
-
 // e^x in single precision, without a branch for any operand; at most 1 ulp with fma.
 // x = n log(2) + r with |r| <= log(2)/2; e^r from a minimax polynomial for (e^r - 1 - r) / r^2.
 HOLDFAST_INLINE FloatVector exponential(FloatVector x) {
+#if !defined(__AVX512F__)
   const FloatVector lowest = broadcast(-104.0f), highest = broadcast(89.0f);  // give 0 and infinity
-  x = larger_or_nan(lowest, x);
-  x = smaller_or_nan(highest, x);
+  x = x < lowest ? lowest : x;
+  x = x > highest ? highest : x;
+#endif
   // Adding 1.5 * 2^23 leaves the rounded integer in the low bits of the sum.
   const FloatVector magic = broadcast(12582912.0f);
   FloatVector shifted = multiply_add(x, broadcast(1.44269504089f), magic);
@@ -219,12 +205,19 @@ HOLDFAST_INLINE FloatVector exponential(FloatVector x) {
   // log(2) in two parts; the products of the first one are exact.
   FloatVector r = multiply_add(n_float, broadcast(-0.693359375f), x);
   r = multiply_add(n_float, broadcast(2.12194440e-4f), r);
+#if defined(__AVX512F__)
+  // Where n alone decides (0, infinity, NaN), any r near 0 does; 0.35 takes the place of a NaN.
+  constexpr int smaller_magnitude = 0b10, with_the_sign_of_r = 0b00 << 2;
+  r = (FloatVector)_mm512_maskz_range_ps(0xffff, (__m512)r, (__m512)broadcast(0.35f),
+                                         smaller_magnitude | with_the_sign_of_r);
+#endif
   FloatVector p = broadcast(0.001381388092f);
   p = multiply_add(p, r, broadcast(0.008369063458f));
   p = multiply_add(p, r, broadcast(0.04166842181f));
   p = multiply_add(p, r, broadcast(0.1666651776f));
   p = multiply_add(p, r, broadcast(0.4999999325f));
-  p = multiply_add(p, r * r, r) + 1.0f;
+  p = multiply_add(p, r, broadcast(1.0f));
+  p = multiply_add(p, r, broadcast(1.0f));
 #if defined(__AVX512F__)
   return (FloatVector)_mm512_maskz_scalef_ps(0xffff, (__m512)p, (__m512)n_float);
 #else
