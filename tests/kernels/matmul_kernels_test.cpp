@@ -1,9 +1,13 @@
 // Matrix products against plain loops in double; values are small integers where the result must be
 // exact.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/cpu/matmul.h"
@@ -136,22 +140,50 @@ void check_parts(Random& random, Dtype::Val dtype, int64_t outputs, int64_t k, b
   CHECK(equal);
 }
 
-// C of a square product of random floats.
-std::vector<float> product(int64_t m, int64_t n, int64_t k, const std::vector<float>& a,
-                           const std::vector<float>& b) {
-  MatrixStack left{{}, k, 1}, right{{}, n, 1};
-  MatmulPlan plan(Dtype::Val::float32, {}, m, n, k, left, right);
-  std::vector<float> c(static_cast<size_t>(m * n));
+// C of a product; b is [k, n], or [n, k] when it is transposed.
+template <typename T>
+std::vector<T> product(Dtype::Val dtype, int64_t m, int64_t n, int64_t k, const T* a, const T* b,
+                       bool transposed = false) {
+  MatrixStack left{{}, k, 1}, right{{}, transposed ? 1 : n, transposed ? k : 1};
+  MatmulPlan plan(dtype, {}, m, n, k, left, right);
+  std::vector<T> c(static_cast<size_t>(m * n));
   Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
-  for (int64_t task = 0; task < plan.tasks(); ++task)
-    plan.run(task, a.data(), b.data(), c.data(), scratch.get());
+  std::memset(scratch.get(), 0xff, plan.task_scratch_bytes());  // NaNs
+  for (int64_t task = 0; task < plan.tasks(); ++task) plan.run(task, a, b, c.data(), scratch.get());
   return c;
 }
+
+// Elements at the beginning or at the end of pages between pages that nobody may touch.
+template <typename T>
+class Fenced {
+ public:
+  Fenced(int64_t count, bool at_end) {
+    size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)),
+           bytes = static_cast<size_t>(count) * sizeof(T);
+    size_t inner = (bytes + page - 1) / page * page;
+    size_ = inner + 2 * page;
+    void* memory = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    start_ = static_cast<char*>(memory);
+    REQUIRE(mprotect(start_ + page, inner, PROT_READ | PROT_WRITE) == 0);
+    data_ = reinterpret_cast<T*>(start_ + page + (at_end ? inner - bytes : 0));
+  }
+  ~Fenced() { munmap(start_, size_); }
+  Fenced(const Fenced&) = delete;
+  Fenced& operator=(const Fenced&) = delete;
+  T* get() { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+
+ private:
+  char* start_;
+  size_t size_;
+  T* data_;
+};
 
 }  // namespace
 
 TEST_CASE("products of random shapes, strides and batches") {
-  on_each_instruction_set([](const char* name) {
+  on_each_product([](const char* name) {
     CAPTURE(name);
     Random random(41);
     for (int round = 0; round < 60; ++round) {
@@ -166,7 +198,7 @@ TEST_CASE("products of random shapes, strides and batches") {
 }
 
 TEST_CASE("edges of every size, long depth, matrix times vector") {
-  on_each_instruction_set([](const char* name) {
+  on_each_product([](const char* name) {
     CAPTURE(name);
     Random random(42);
     for (int32_t m = 1; m <= 30; ++m) check<float>(random, Dtype::Val::float32, {}, m, 35 - m, 17);
@@ -180,7 +212,7 @@ TEST_CASE("edges of every size, long depth, matrix times vector") {
 }
 
 TEST_CASE("few outputs of a long depth are added up from parts") {
-  on_each_instruction_set([](const char* name) {
+  on_each_product([](const char* name) {
     CAPTURE(name);
     Random random(44);
     for (bool by_row : {false, true}) {
@@ -193,7 +225,7 @@ TEST_CASE("few outputs of a long depth are added up from parts") {
 }
 
 TEST_CASE("large products are cut into tiles, and the cut does not show in the bits") {
-  on_each_instruction_set([](const char* name) {
+  on_each_product([](const char* name) {
     CAPTURE(name);
     Random random(43);
     int64_t m = 600, n = 1100, k = 500;
@@ -201,10 +233,9 @@ TEST_CASE("large products are cut into tiles, and the cut does not show in the b
     std::normal_distribution<float> normal;
     for (float& value : a) value = normal(random);
     for (float& value : b) value = normal(random);
-    std::vector<float> whole = product(m, n, k, a, b);
+    std::vector<float> whole = product(Dtype::Val::float32, m, n, k, a.data(), b.data());
     // Rows 100 .. 399 alone: other tiles, same bits.
-    std::vector<float> some(a.begin() + 100 * k, a.begin() + 400 * k);
-    std::vector<float> part = product(300, n, k, some, b);
+    std::vector<float> part = product(Dtype::Val::float32, 300, n, k, a.data() + 100 * k, b.data());
     CHECK(std::memcmp(part.data(), whole.data() + 100 * n, part.size() * sizeof(float)) == 0);
     double worst = 0;
     for (int64_t i = 0; i < m; i += 37) {
@@ -218,6 +249,71 @@ TEST_CASE("large products are cut into tiles, and the cut does not show in the b
       }
     }
     CHECK(worst < 1e-4);
+  });
+}
+
+TEST_CASE("few rows of bfloat16 are as those of many, whichever operand is packed") {
+  on_each_product([](const char* name) {
+    CAPTURE(name);
+    Random random(45);
+    int64_t m = 300, n = 200;
+    for (int64_t k : {1600, 777}) {
+      std::vector<bfloat16_t> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n));
+      std::normal_distribution<float> normal;
+      for (bfloat16_t& value : a) value = normal(random);
+      for (bfloat16_t& value : b) value = normal(random);
+      for (bool transposed : {false, true}) {
+        auto whole = product(Dtype::Val::bfloat16, m, n, k, a.data(), b.data(), transposed);
+        for (int64_t rows : {2, 16, 17, 33, 160}) {
+          auto part =
+              product(Dtype::Val::bfloat16, rows, n, k, a.data() + 70 * k, b.data(), transposed);
+          CAPTURE(rows);
+          CHECK(std::memcmp(part.data(), whole.data() + 70 * n, part.size() * 2) == 0);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("products of bfloat16 read nothing beside their operands") {
+  on_each_product([](const char* name) {
+    CAPTURE(name);
+    Random random(46);
+    for (auto [m, n, k] : {std::array{32, 64, 64},
+                           {16, 40, 800},
+                           {48, 33, 832},
+                           {17, 64, 96},
+                           {64, 128, 31},
+                           {32, 32, 770},
+                           {250, 48, 800}}) {
+      for (int round = 0; round < 2; ++round) {
+        check<bfloat16_t>(random, Dtype::Val::bfloat16, {}, m, n, k);
+      }
+      // Dense operands that end where memory ends, or begin where it begins.
+      for (bool transposed : {false, true}) {
+        for (bool at_end : {false, true}) {
+          Fenced<bfloat16_t> a(m * k, at_end), b(k * n, at_end);
+          for (int64_t i = 0; i < m * k; ++i) a[i] = static_cast<float>(pick(random, -2, 2));
+          for (int64_t i = 0; i < k * n; ++i) b[i] = static_cast<float>(pick(random, -2, 2));
+          auto c = product(Dtype::Val::bfloat16, m, n, k, a.get(), b.get(), transposed);
+          bool equal = true;
+          for (int64_t i = 0; i < m; ++i) {
+            for (int64_t j = 0; j < n; ++j) {
+              double sum = 0;
+              for (int64_t l = 0; l < k; ++l) {
+                int64_t at = transposed ? j * k + l : l * n + j;
+                sum += static_cast<double>(static_cast<float>(a[i * k + l])) *
+                       static_cast<double>(static_cast<float>(b[at]));
+              }
+              equal &= c[static_cast<size_t>(i * n + j)] == bfloat16_t(static_cast<float>(sum));
+            }
+          }
+          CAPTURE(m);
+          CAPTURE(k);
+          CHECK(equal);
+        }
+      }
+    }
   });
 }
 

@@ -50,7 +50,7 @@ void check_ranges(Random& random, Dtype::Val dtype, int64_t m, int64_t n, int64_
 }  // namespace
 
 TEST_CASE("products with quantised weights do not depend on how tasks are shared") {
-  on_each_instruction_set([](const char* name) {
+  on_each_product([](const char* name) {
     CAPTURE(name);
     Random random(45);
     for (int64_t m : {1, 3, 9}) {

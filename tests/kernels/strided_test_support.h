@@ -113,6 +113,22 @@ void on_each_instruction_set(const F& f) {
   holdfast::cpu::unforce_instruction_set();
 }
 
+// The same, and on the last one also with each lesser way to multiply bfloat16.
+template <typename F>
+void on_each_product(const F& f) {
+  using holdfast::cpu::BFloat16Products;
+  on_each_instruction_set(f);
+  BFloat16Products best = holdfast::cpu::bfloat16_products();
+  auto limited = [&](BFloat16Products most, const char* name) {
+    if (best <= most) return;
+    holdfast::cpu::limit_bfloat16_products(most);
+    f(name);
+  };
+  limited(BFloat16Products::in_pairs, "bfloat16 in pairs");
+  limited(BFloat16Products::in_float32, "bfloat16 in float32");
+  holdfast::cpu::limit_bfloat16_products(BFloat16Products::in_tiles);
+}
+
 // Memory with alignment 64, as kernels get it from the allocator.
 template <typename T>
 class Aligned {

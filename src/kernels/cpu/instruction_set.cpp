@@ -1,8 +1,15 @@
 #include "kernels/cpu/instruction_set.h"
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace holdfast::cpu {
 
@@ -23,6 +30,31 @@ std::atomic<InstructionSet>& current() {
   return set;
 }
 
+std::atomic<BFloat16Products>& most_products() {
+  static std::atomic<BFloat16Products> most{BFloat16Products::in_tiles};
+  return most;
+}
+
+#if defined(__x86_64__)
+// Tiles are state that Linux saves for the threads of a process only once it has asked for that.
+bool may_use_tiles() {
+  constexpr unsigned bfloat16_tiles = 1u << 22, tiles = 1u << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & bfloat16_tiles) == 0 || (d & tiles) == 0) return false;
+  constexpr int request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+#endif
+
+BFloat16Products best_products() {
+#if defined(__x86_64__)
+  if (may_use_tiles()) return BFloat16Products::in_tiles;
+  if (__builtin_cpu_supports("avx512bf16")) return BFloat16Products::in_pairs;
+#endif
+  return BFloat16Products::in_float32;
+}
+
 }  // namespace
 
 std::vector<InstructionSet> available_instruction_sets() {
@@ -36,13 +68,14 @@ std::vector<InstructionSet> available_instruction_sets() {
 
 InstructionSet instruction_set() { return current().load(std::memory_order_relaxed); }
 
-bool has_bfloat16_dot() {
-#if defined(__x86_64__)
-  static const bool supported = __builtin_cpu_supports("avx512bf16");
-  return supported && instruction_set() == InstructionSet::avx512;
-#else
-  return false;
-#endif
+BFloat16Products bfloat16_products() {
+  static const BFloat16Products available = best_products();
+  if (instruction_set() != InstructionSet::avx512) return BFloat16Products::in_float32;
+  return std::min(available, most_products().load(std::memory_order_relaxed));
+}
+
+void limit_bfloat16_products(BFloat16Products most) {
+  most_products().store(most, std::memory_order_relaxed);
 }
 
 void force_instruction_set(InstructionSet set) {

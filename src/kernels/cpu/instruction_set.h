@@ -19,13 +19,20 @@ InstructionSet instruction_set();
 // Those that are built in and run on this processor, from plain to wide; baseline is always one.
 std::vector<InstructionSet> available_instruction_sets();
 
-// The set in use is avx512, and the processor multiplies pairs of bfloat16 (AVX-512 BF16).
-bool has_bfloat16_dot();
+// How products of bfloat16 are computed: in float32; by instructions for pairs (AVX-512 BF16); by
+// instructions for tiles (AMX). The best that the processor has and Linux allows, where the set in
+// use is avx512.
+enum class BFloat16Products { in_float32, in_pairs, in_tiles };
+BFloat16Products bfloat16_products();
+inline bool has_bfloat16_dot() { return bfloat16_products() >= BFloat16Products::in_pairs; }
+inline bool has_bfloat16_tiles() { return bfloat16_products() >= BFloat16Products::in_tiles; }
 
 // For tests and benchmarks: makes later kernel look-ups use `set`, which must be available. Kernels
 // already looked up are not affected; results of two instruction sets may differ in the last bits.
 void force_instruction_set(InstructionSet set);
 // Back to the automatic choice.
 void unforce_instruction_set();
+// For tests: as if the processor had no more than this.
+void limit_bfloat16_products(BFloat16Products most);
 
 }  // namespace holdfast::cpu

@@ -36,6 +36,10 @@ struct PanelUnit<Pair> {
   using Sum = float;
   static constexpr int depth = 2;
 };
+// A Pair where the processor multiplies squares of them (matmul_squares.h).
+struct SquarePair : Pair {};
+template <>
+struct PanelUnit<SquarePair> : PanelUnit<Pair> {};
 
 template <typename U>
 inline constexpr int unit_lanes = vector_bytes / static_cast<int>(sizeof(U));

@@ -4,6 +4,7 @@
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
 #include "kernels/cpu/simd/matmul_panels.h"
+#include "kernels/cpu/simd/matmul_squares.h"
 #include "kernels/cpu/simd/matmul_vector.h"
 
 namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
@@ -58,15 +59,18 @@ void pack_complex_columns(const Complex64* b, int64_t row_stride, int64_t column
 // How a product of elements T is computed in panels of U.
 template <typename T, typename U>
 struct Packing {
-  static constexpr int parts = 1;                                      // real rows of an element
+  static constexpr int parts = 1;  // real rows of an element
+  static constexpr int64_t panel = kernel_rows;
   static constexpr int64_t depth = depth_block * PanelUnit<U>::depth;  // elements of a block
   static int64_t units(int64_t count) {
     return (count + PanelUnit<U>::depth - 1) / PanelUnit<U>::depth;
   }
   static int64_t height(int64_t rows) { return panel_height(rows); }
-  static void rows(const T* a, int64_t row_stride, int64_t column_stride, int64_t rows,
-                   int64_t count, U* to) {
+  // What multiply_block takes: the packed rows.
+  static const U* rows(const T* a, int64_t row_stride, int64_t column_stride, int64_t rows,
+                       int64_t count, U* to) {
     pack_panels<U, kernel_rows>(a, row_stride, column_stride, rows, count, height(rows), to);
+    return to;
   }
   static void columns(const T* b, int64_t row_stride, int64_t column_stride, int64_t count,
                       int64_t columns, U* to) {
@@ -77,18 +81,44 @@ struct Packing {
 template <>
 struct Packing<Complex64, float> {
   static constexpr int parts = 2;
+  static constexpr int64_t panel = kernel_rows;
   static constexpr int64_t depth = depth_block / 2;
   static int64_t units(int64_t count) { return 2 * count; }
   static int64_t height(int64_t) { return 2 * complex_rows; }
-  static void rows(const Complex64* a, int64_t row_stride, int64_t column_stride, int64_t rows,
-                   int64_t count, float* to) {
+  static const float* rows(const Complex64* a, int64_t row_stride, int64_t column_stride,
+                           int64_t rows, int64_t count, float* to) {
     pack_complex_rows(a, row_stride, column_stride, rows, count, to);
+    return to;
   }
   static void columns(const Complex64* b, int64_t row_stride, int64_t column_stride, int64_t count,
                       int64_t columns, float* to) {
     pack_complex_columns(b, row_stride, column_stride, count, columns, to);
   }
 };
+#if defined(__AVX512F__)
+template <>
+struct Packing<BFloat16, SquarePair> {
+  static constexpr int parts = 1;
+  static constexpr int64_t panel = square;
+  static constexpr int64_t depth = 2 * depth_block;
+  static int64_t units(int64_t count) { return round_up((count + 1) / 2, square); }
+  static int64_t height(int64_t) { return square; }
+  static Squares rows(const BFloat16* a, int64_t row_stride, int64_t column_stride, int64_t rows,
+                      int64_t count, SquarePair* to) {
+    return pack_squares(a, row_stride, column_stride, rows, count, to);
+  }
+  static void columns(const BFloat16* b, int64_t row_stride, int64_t column_stride, int64_t count,
+                      int64_t columns, SquarePair* to) {
+    constexpr int width = kernel_columns<Pair>;
+    int64_t used = (count + 1) / 2 * width, all = units(count) * width;
+    for (int64_t c = 0; c < columns; c += width, to += all) {
+      pack_panels<Pair, width>(b + c * column_stride, column_stride, row_stride,
+                               smaller_of(width, columns - c), count, width, to);
+      for (int64_t i = used; i < all; ++i) to[i] = {};
+    }
+  }
+};
+#endif
 
 // Real rows of C that cannot be written in place (half types, complex numbers) are collected in
 // scratch.
@@ -97,15 +127,16 @@ inline constexpr bool staged = !is_same<T, U>;
 
 template <typename T, typename U>
 struct Scratch {
-  int64_t a, b, c;  // units of a and b, sums of c
+  int64_t a, b, c;  // units of a and b (of either, where they may be swapped), sums of c
   Scratch(int64_t rows, int64_t columns, int64_t depth) {
     using P = Packing<T, U>;
     int64_t block = P::units(smaller_of(depth, P::depth));
     int64_t real_rows = rows * P::parts;
-    int64_t panels = (real_rows + P::height(rows) - 1) / P::height(rows);
-    a = round_up((panels * kernel_rows) * block, 16) + 16;  // room for one vector
-    b = round_up(round_up(smaller_of(columns, column_block), kernel_columns<U>) * block, 16) + 16;
     c = staged<T, U> ? real_rows * columns : 0;
+    if (is_same<U, SquarePair>) rows = columns = real_rows = rows > columns ? rows : columns;
+    int64_t panels = (real_rows + P::height(rows) - 1) / P::height(rows);
+    a = round_up((panels * P::panel) * block, 16) + 16;  // room for one vector
+    b = round_up(round_up(smaller_of(columns, column_block), kernel_columns<U>) * block, 16) + 16;
   }
 };
 
@@ -119,41 +150,69 @@ inline void store_c(const float* from, int64_t count, Complex64* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = {from[i], from[count + i]};
 }
 
+// Does C's transpose cost less? Rows become squares as they are, columns have to be transposed into
+// panels.
+template <typename U>
+bool is_swapped(const simd::MatmulTile& tile) {
+  return is_same<U, SquarePair> && tile.b_row_stride == 1 && tile.rows < tile.columns &&
+         tile.columns <= column_block;
+}
+
+// C = A B, or its transpose from B's and A's, in `c`.
 template <typename T, typename U>
-void multiply(const simd::MatmulTile& tile) {
+void multiply_into(const simd::MatmulTile& tile, bool swapped, U* packed_a, U* packed_b,
+                   typename PanelUnit<U>::Sum* c, int64_t c_stride) {
   using P = Packing<T, U>;
-  using F = typename PanelUnit<U>::Sum;
-  Scratch<T, U> sizes(tile.rows, tile.columns, tile.depth);
-  U* packed_a = static_cast<U*>(tile.scratch);
-  U* packed_b = packed_a + sizes.a;
-  F* staged_c = reinterpret_cast<F*>(packed_b + sizes.b);
-  F* c = staged_c;
-  int64_t c_stride = tile.columns;
-  if constexpr (!staged<T, U>) {
-    c = static_cast<F*>(tile.c);
-    c_stride = tile.c_stride;
-  }
   for (int64_t k = 0; k < tile.depth; k += P::depth) {
     int64_t depth = smaller_of(P::depth, tile.depth - k);
     const T* a = tile.a_block != nullptr
                      ? static_cast<const T*>(tile.a_block(tile.context, k, depth))
                      : static_cast<const T*>(tile.a) + k * tile.a_column_stride;
-    P::rows(a, tile.a_row_stride, tile.a_column_stride, tile.rows, depth, packed_a);
+    auto b_at = [&](int64_t j, int64_t columns) {
+      if (tile.b_block != nullptr)
+        return static_cast<const T*>(tile.b_block(tile.context, k, depth, j, columns));
+      return static_cast<const T*>(tile.b) + k * tile.b_row_stride + j * tile.b_column_stride;
+    };
+    if (swapped) {
+      auto rows = P::rows(b_at(0, tile.columns), tile.b_column_stride, tile.b_row_stride,
+                          tile.columns, depth, packed_a);
+      P::columns(a, tile.a_column_stride, tile.a_row_stride, depth, tile.rows, packed_b);
+      multiply_block<U>(tile.columns, P::height(tile.columns), tile.rows, P::units(depth), rows,
+                        packed_b, c, c_stride, k > 0);
+      continue;
+    }
+    auto rows = P::rows(a, tile.a_row_stride, tile.a_column_stride, tile.rows, depth, packed_a);
     for (int64_t j = 0; j < tile.columns; j += column_block) {
       int64_t columns = smaller_of(column_block, tile.columns - j);
-      const T* b =
-          tile.b_block != nullptr
-              ? static_cast<const T*>(tile.b_block(tile.context, k, depth, j, columns))
-              : static_cast<const T*>(tile.b) + k * tile.b_row_stride + j * tile.b_column_stride;
-      P::columns(b, tile.b_row_stride, tile.b_column_stride, depth, columns, packed_b);
-      multiply_block<U>(tile.rows * P::parts, P::height(tile.rows), columns, P::units(depth),
-                        packed_a, packed_b, c + j, c_stride, k > 0);
+      P::columns(b_at(j, columns), tile.b_row_stride, tile.b_column_stride, depth, columns,
+                 packed_b);
+      multiply_block<U>(tile.rows * P::parts, P::height(tile.rows), columns, P::units(depth), rows,
+                        packed_b, c + j, c_stride, k > 0);
     }
   }
-  if constexpr (staged<T, U>) {
+}
+
+template <typename T, typename U>
+void multiply(const simd::MatmulTile& tile) {
+  using P = Packing<T, U>;
+  using F = typename PanelUnit<U>::Sum;
+  bool swapped = is_swapped<U>(tile);
+  Scratch<T, U> sizes(tile.rows, tile.columns, tile.depth);
+  U* packed_a = static_cast<U*>(tile.scratch);
+  U* packed_b = packed_a + sizes.a;
+  if constexpr (!staged<T, U>) {
+    multiply_into<T>(tile, swapped, packed_a, packed_b, static_cast<F*>(tile.c), tile.c_stride);
+  } else {
+    F* c = reinterpret_cast<F*>(packed_b + sizes.b);
+    multiply_into<T>(tile, swapped, packed_a, packed_b, c, swapped ? tile.rows : tile.columns);
     for (int64_t r = 0; r < tile.rows; ++r) {
-      store_c(staged_c + r * P::parts * tile.columns, tile.columns,
-              static_cast<T*>(tile.c) + r * tile.c_stride);
+      const F* from = c + r * P::parts * tile.columns;
+      F line[column_block];
+      if (swapped) {
+        for (int64_t j = 0; j < tile.columns; ++j) line[j] = c[j * tile.rows + r];
+        from = line;
+      }
+      store_c(from, tile.columns, static_cast<T*>(tile.c) + r * tile.c_stride);
     }
   }
 }
@@ -166,6 +225,7 @@ auto with_packing(Dtype::Val dtype, const F& f) {
       return f(Float16{}, float{});
     case Dtype::Val::bfloat16:
 #if defined(__AVX512F__)
+      if (has_bfloat16_tiles()) return f(BFloat16{}, SquarePair{});
       if (has_bfloat16_dot()) return f(BFloat16{}, Pair{});
 #endif
       return f(BFloat16{}, float{});

@@ -155,8 +155,8 @@ void dequantize(const QuantizedFormat& format, Dtype::Val dtype, const Quantized
   int64_t size = format.group_size;
   const auto* codes = static_cast<const uint8_t*>(row.codes);
   int64_t item = to == Dtype::Val::float32 ? 4 : 2;
-  for (int64_t i = 0; i < count; i += size) {
-    int64_t group = (first + i) / size;
+  int64_t group = first / size;
+  for (int64_t i = 0; i < count; i += size, ++group) {
     float scale, bias = 0;
     switch (format.mode) {
       case QuantizationMode::affine:
