@@ -257,14 +257,20 @@ TEST_CASE("shapes that take each path: chunks, long rows, wide and narrow column
   });
 }
 
-// Rows of a few small values and both zeros, with `planted` at two random places.
+// Rows of a few small values (of both signs and both zeros, or all negative, or all positive), with
+// `planted` at two random places.
+enum class Signs { both, negative, positive };
 template <typename T>
-void check_places(Random& random, ReduceOp op, float planted) {
+void check_places(Random& random, ReduceOp op, float planted, Signs signs = Signs::both) {
   constexpr int32_t length = 9001;
   std::vector<T> row(length);
   for (T& value : row) {
     int64_t kind = pick(random, 0, 3);
-    value = static_cast<T>(kind == 0 ? -0.0f : kind == 1 ? 0.0f : kind == 2 ? 1e-3f : -1e-3f);
+    float small = kind == 0 ? -0.0f : kind == 1 ? 0.0f : kind == 2 ? 1e-3f : -1e-3f;
+    float large = 1.0f + static_cast<float>(kind) / 4;
+    value = static_cast<T>(signs == Signs::both       ? small
+                           : signs == Signs::negative ? -large
+                                                      : large);
   }
   for (int i = 0; i < 2; ++i) {
     row[static_cast<size_t>(pick(random, 0, length - 1))] = static_cast<T>(planted);
@@ -290,13 +296,18 @@ TEST_CASE("argmin and argmax find the first of equals, wherever it is") {
     CAPTURE(name);
     Random random(13);
     float infinity = std::numeric_limits<float>::infinity();
-    for (float planted : {0.0f, 1e-3f, 5.0f, -5.0f, infinity, -infinity, std::nanf("")}) {
+    for (float planted :
+         {0.0f, 1e-3f, 5.0f, -5.0f, infinity, -infinity, std::nanf(""), -std::nanf("")}) {
       CAPTURE(planted);
       for (ReduceOp op : {ReduceOp::argmin, ReduceOp::argmax}) {
         for (int round = 0; round < 10; ++round) {
           check_places<float>(random, op, planted);
           check_places<float16_t>(random, op, planted);
           check_places<bfloat16_t>(random, op, planted);
+          for (Signs signs : {Signs::negative, Signs::positive}) {
+            check_places<float16_t>(random, op, planted, signs);
+            check_places<bfloat16_t>(random, op, planted, signs);
+          }
         }
       }
     }

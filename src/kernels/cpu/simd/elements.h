@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -193,6 +194,23 @@ inline V load_vector(const T* from) {
 template <typename V, typename T>
 inline void store_vector(T* to, V value) {
   std::memcpy(to, &value, sizeof(V));
+}
+
+// The lanes of a vector of `width` combined to `keep`: each with the one width / 2 further on, then
+// with the one width / 4 further on, and so on.
+template <int half, int keep, typename V, typename Combine, int... lane>
+inline V fold_halves(V lanes, Combine combine, std::integer_sequence<int, lane...> all) {
+  if constexpr (half < keep) {
+    return lanes;
+  } else {
+    constexpr int width = sizeof...(lane);
+    V others = __builtin_shufflevector(lanes, lanes, (lane + half) % width...);
+    return fold_halves<half / 2, keep>(combine(lanes, others), combine, all);
+  }
+}
+template <int width, int keep, typename V, typename Combine>
+inline V fold_lanes(V lanes, Combine combine) {
+  return fold_halves<width / 2, keep>(lanes, combine, std::make_integer_sequence<int, width>());
 }
 
 // One vector of elements in the type they are computed in, and back with rounding to nearest even.

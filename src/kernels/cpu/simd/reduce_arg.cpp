@@ -61,19 +61,27 @@ struct ArgExtreme {
     return at;
   }
 
+  // How long the search takes is a guess of the processor, who has to look for the next row itself
+  // when it was wrong.
+  static inline void fetch_next(const T* row) {
+    for (int64_t i = 0; i < 2048; i += 64) {
+      __builtin_prefetch(reinterpret_cast<const char*>(row) + i);
+    }
+  }
   // A row in blocks of values; only the block that has the best is searched for its place.
+  static constexpr int64_t value_block = 4096 / sizeof(T);
   static void row(const T* x, int64_t length, int64_t first_index, State& state)
     requires(is_real_float<T>)
   {
-    constexpr int64_t step = 1024;
     const T* best_block = nullptr;
-    for (int64_t i = 0; i < length; i += step) {
-      T best = best_of<Order>(x + i, length - i < step ? length - i : step);
+    for (int64_t i = 0; i < length; i += value_block) {
+      T best = best_of<Order>(x + i, length - i < value_block ? length - i : value_block);
       if (state.index >= 0 && !replaces<Order>(best, state.value)) continue;
       state = {best, first_index + i};
       best_block = x + i;
     }
     if (best_block != nullptr) {
+      fetch_next(x + length);
       state.index += first_place(best_block, x + length - best_block, state.value);
     }
   }
@@ -83,13 +91,22 @@ struct ArgExtreme {
     requires(is_same<T, Float16> || is_same<T, BFloat16>)
   {
     using Keys = HalfKeys<T, Order>;
-    for (int64_t i = 0; i < length; i += reduce_block) {
-      int64_t count = length - i < reduce_block ? length - i : reduce_block;
-      int16_t best = Keys::largest(x + i, count);
+    const T* best_block = nullptr;
+    int16_t key = 0;
+    if (state.index >= 0) {
       T held{};
       from_float(state.value, held);
-      if (state.index >= 0 && best <= Keys::of(held)) continue;
-      int64_t at = i + Keys::find(x + i, count, best);
+      key = Keys::of(held);
+    }
+    for (int64_t i = 0; i < length; i += value_block) {
+      int16_t best = Keys::largest(x + i, length - i < value_block ? length - i : value_block);
+      if ((state.index >= 0 || best_block != nullptr) && best <= key) continue;
+      key = best;
+      best_block = x + i;
+    }
+    if (best_block != nullptr) {
+      fetch_next(x + length);
+      int64_t at = best_block - x + Keys::find(best_block, x + length - best_block, key);
       state = {to_float(x[at]), first_index + at};
     }
   }

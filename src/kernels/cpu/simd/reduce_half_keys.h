@@ -26,39 +26,68 @@ struct HalfKeys {
     return magnitude > infinity ? nan : static_cast<int16_t>(negate ? -magnitude : magnitude);
   }
 
+  // Extremes of the bits, from which the largest key follows: as signed numbers those of positive
+  // elements are above all others, as unsigned ones those of negative elements.
+  struct Extremes {
+    int16_t most;
+    uint16_t largest, smallest;
+
+    int16_t key() const {
+      constexpr uint16_t sign = 0x8000;
+      if (most > infinity || largest > (sign | infinity)) return nan;
+      uint16_t first = is_same<Order, Less> ? (largest >= sign ? largest : smallest)
+                                            : (most >= 0 ? static_cast<uint16_t>(most) : smallest);
+      return of(T{first});
+    }
+  };
+
   // The largest key of `count` >= 1 elements.
   static inline int16_t largest(const T* x, int64_t count) {
-    constexpr int vectors = 4;
+    typedef uint16_t Bits __attribute__((vector_size(vector_bytes)));
+    constexpr int vectors = 2;
     constexpr int64_t step = width * vectors;
     int64_t i = 0;
-    int16_t result = of(x[0]);
+    Extremes all{static_cast<int16_t>(x[0].bits), x[0].bits, x[0].bits};
+    auto larger = [](auto a, auto b) { return a > b ? a : b; };
+    auto smaller = [](auto a, auto b) { return a < b ? a : b; };
     if (count >= step) {
-      Vector best[vectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) best[v] = of(load_vector<Vector>(x + v * width));
+      Vector most[vectors];
+      Bits largest[vectors], smallest[vectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < vectors; ++v) {
+        largest[v] = smallest[v] = load_vector<Bits>(x + v * width);
+        most[v] = (Vector)largest[v];
+      }
       for (i = step; i + step <= count; i += step) {
-#pragma GCC unroll 4
+#pragma GCC unroll 2
         for (int v = 0; v < vectors; ++v) {
-          Vector key = of(load_vector<Vector>(x + i + v * width));
-          best[v] = key > best[v] ? key : best[v];
+          Bits bits = load_vector<Bits>(x + i + v * width);
+          most[v] = larger((Vector)bits, most[v]);
+          largest[v] = larger(bits, largest[v]);
+          smallest[v] = smaller(bits, smallest[v]);
         }
       }
-#pragma GCC unroll 3
-      for (int v = 1; v < vectors; ++v) best[0] = best[v] > best[0] ? best[v] : best[0];
-      int16_t lanes[width];
-      store_vector(lanes, best[0]);
-      for (int16_t key : lanes) result = key > result ? key : result;
+      all.most = fold_lanes<width, 1>(larger(most[0], most[1]), larger)[0];
+      all.largest = fold_lanes<width, 1>(larger(largest[0], largest[1]), larger)[0];
+      all.smallest = fold_lanes<width, 1>(smaller(smallest[0], smallest[1]), smaller)[0];
     }
     for (; i < count; ++i) {
-      int16_t key = of(x[i]);
-      result = key > result ? key : result;
+      all.most = larger(static_cast<int16_t>(x[i].bits), all.most);
+      all.largest = larger(x[i].bits, all.largest);
+      all.smallest = smaller(x[i].bits, all.smallest);
     }
-    return result;
+    return all.key();
   }
 
   // Where the first element with this key is; there is one.
   static inline int64_t find(const T* x, int64_t count, int16_t key) {
     int64_t i = 0;
+    if (key != 0 && key != nan) {  // of one pattern of bits only
+      bool negative = (key < 0) != is_same<Order, Less>;
+      auto magnitude = static_cast<int16_t>(key < 0 ? -key : key);
+      auto bits = static_cast<int16_t>(negative ? magnitude | 0x8000 : magnitude);
+      while (i + width <= count && !any_lane(load_vector<Vector>(x + i) == bits)) i += width;
+    }
     while (i + width <= count && !any_lane(of(load_vector<Vector>(x + i)) == key)) i += width;
     while (of(x[i]) != key) ++i;
     return i;

@@ -20,28 +20,36 @@ inline void sum_block(const T* x, int64_t count, F* result) {
   constexpr int lanes = 128 / sizeof(F);
   constexpr int width = vector_bytes / sizeof(F);
   constexpr int vectors = lanes / width;
-  F lane[lanes];
   int64_t i = 0;
+  for (int k = 0; k < keep; ++k) result[k] = 0;
   if (count >= lanes) {
     V sum[vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) sum[v] = load_lanes<F>(x + v * width);
-    for (i = lanes; i + lanes <= count; i += lanes) {
+    // In pairs: a sum waits for the one before it.
+    for (i = lanes; i + 2 * lanes <= count; i += 2 * lanes) {
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) {
+        const T* at = x + i + v * width;
+        sum[v] += load_lanes<F>(at) + load_lanes<F>(at + lanes);
+      }
+    }
+    if (i + lanes <= count) {
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) sum[v] += load_lanes<F>(x + i + v * width);
+      i += lanes;
     }
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) store_vector(lane + v * width, sum[v]);
-    for (int half = lanes / 2; half >= keep; half /= 2) {
-      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+#pragma GCC unroll 4
+    for (int half = vectors / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+      for (int v = 0; v < half; ++v) sum[v] += sum[v + half];
     }
-  } else {
-    for (int k = 0; k < keep; ++k) lane[k] = 0;
+    V folded = fold_lanes<width, keep>(sum[0], [](V a, V b) { return a + b; });
+    for (int k = 0; k < keep; ++k) result[k] = folded[k];
   }
   for (; i < count; i += keep) {
-    for (int k = 0; k < keep; ++k) lane[k] += to_compute<F>(x[i + k]);
+    for (int k = 0; k < keep; ++k) result[k] += to_compute<F>(x[i + k]);
   }
-  for (int k = 0; k < keep; ++k) result[k] = lane[k];
 }
 
 // Eight rows of one column, in pairs.
