@@ -67,16 +67,18 @@ constexpr Command all_commands[] = {
      "  holdfast kernel run axpy.metal --in x=f32[4096]:random --in a=f32:2 --out y=f32[4096] \\\n"
      "      --grid 4096 --threadgroup 256 --repeat 100 --compare reference\n",
      run_kernel},
-    {"chaos", "[-n COUNT] [--seed FIRST] [--knobs LIST] -- PROGRAM [ARGUMENT...]",
+    {"chaos",
+     "[-n COUNT] [--seed FIRST] [--knobs LIST] [--timeout SECONDS] -- PROGRAM [ARGUMENT...]",
      "run a program under seeds of chaos until one makes it fail",
-     "  -n COUNT      seeds to try (default: 100)\n"
-     "  --seed FIRST  the first of them (default: 1)\n"
-     "  --knobs LIST  only these of order, split, delay, poison, with commas (default: all)\n"
+     "  -n COUNT           seeds to try (default: 100)\n"
+     "  --seed FIRST       the first of them (default: 1)\n"
+     "  --knobs LIST       only these of order, split, delay, poison, with commas (default: all)\n"
+     "  --timeout SECONDS  how long a run may take, 0: for ever (default: 300)\n"
      "\n"
-     "PROGRAM fails when its exit status is not 0 or a signal ends it. Then its output is shown,\n"
-     "the knobs that are not needed for the failure are dropped, the setting that repeats it is\n"
-     "printed, and the exit status is 1. Combine it with HOLDFAST_VALIDATE=1 and\n"
-     "HOLDFAST_VALIDATE_MODE=abort.\n"
+     "PROGRAM fails when its exit status is not 0, a signal ends it, or it takes too long and is\n"
+     "killed. Then its output is shown, the knobs that are not needed for the failure are dropped\n"
+     "(all are kept of one that takes too long), the setting that repeats it is printed, and the\n"
+     "exit status is 1. Combine it with HOLDFAST_VALIDATE=1 and HOLDFAST_VALIDATE_MODE=abort.\n"
      "\n"
      "  holdfast chaos -n 1000 -- ./my_program\n",
      run_chaos},
