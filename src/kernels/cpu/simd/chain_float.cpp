@@ -10,7 +10,7 @@ namespace {
 
 // How far ahead of the tile `fetch` goes, in bytes. Into the second-level cache: in the first one
 // the lines of several inputs would displace each other before they are used.
-constexpr int64_t fetch_ahead = 1024;
+constexpr int64_t fetch_ahead = 4096;
 
 template <typename Element>
 HOLDFAST_INLINE Element* address_of(const ChainStage* stage, int64_t offset) {

@@ -61,13 +61,6 @@ struct ArgExtreme {
     return at;
   }
 
-  // How long the search takes is a guess of the processor, who has to look for the next row itself
-  // when it was wrong.
-  static inline void fetch_next(const T* row) {
-    for (int64_t i = 0; i < 2048; i += 64) {
-      __builtin_prefetch(reinterpret_cast<const char*>(row) + i);
-    }
-  }
   // A row in blocks of values; only the block that has the best is searched for its place.
   static constexpr int64_t value_block = 4096 / sizeof(T);
   static void row(const T* x, int64_t length, int64_t first_index, State& state)
@@ -81,7 +74,6 @@ struct ArgExtreme {
       best_block = x + i;
     }
     if (best_block != nullptr) {
-      fetch_next(x + length);
       state.index += first_place(best_block, x + length - best_block, state.value);
     }
   }
@@ -105,7 +97,6 @@ struct ArgExtreme {
       best_block = x + i;
     }
     if (best_block != nullptr) {
-      fetch_next(x + length);
       int64_t at = best_block - x + Keys::find(best_block, x + length - best_block, key);
       state = {to_float(x[at]), first_index + at};
     }

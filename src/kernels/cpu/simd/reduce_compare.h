@@ -77,6 +77,7 @@ inline T best_of(const T* x, int64_t count) {
         nan[v] = best[v] != best[v];
       }
       for (i = step; i + step <= count; i += step) {
+        fetch_far<step * sizeof(T)>(x + i);
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) {
           V value = load_vector<V>(x + i + v * width);

@@ -59,6 +59,7 @@ struct HalfKeys {
         most[v] = (Vector)largest[v];
       }
       for (i = step; i + step <= count; i += step) {
+        fetch_far<step * sizeof(T)>(x + i);
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; ++v) {
           Bits bits = load_vector<Bits>(x + i + v * width);

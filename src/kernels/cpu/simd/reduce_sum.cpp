@@ -28,6 +28,7 @@ inline void sum_block(const T* x, int64_t count, F* result) {
     for (int v = 0; v < vectors; ++v) sum[v] = load_lanes<F>(x + v * width);
     // In pairs: a sum waits for the one before it.
     for (i = lanes; i + 2 * lanes <= count; i += 2 * lanes) {
+      fetch_far<2 * lanes * sizeof(T)>(x + i);
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) {
         const T* at = x + i + v * width;
