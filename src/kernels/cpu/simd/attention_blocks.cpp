@@ -2,6 +2,7 @@
 #include "kernels/cpu/instruction_set.h"
 #include "kernels/cpu/simd/attention_kernels.h"
 #include "kernels/cpu/simd/attention_pairs.h"
+#include "kernels/cpu/simd/attention_squares.h"
 #include "kernels/cpu/simd/matmul_panels.h"
 #include "kernels/cpu/simd/vector_math.h"
 
@@ -167,16 +168,28 @@ void weigh_rows(int64_t rows, const F* weights, int64_t weight_stride, const Att
   }
 }
 
+#if defined(__AVX512F__)
+// The same for the keys from the `count`th on.
+AttentionBlock without_keys(AttentionBlock block, int64_t count) {
+  block.keys = static_cast<const BFloat16*>(block.keys) + count * block.key_stride;
+  block.values = static_cast<const BFloat16*>(block.values) + count * block.value_stride;
+  block.key_count -= count;
+  return block;
+}
+#endif
+
 template <typename T, typename F>
 void partial_rows(const AttentionBlock& block, F* maxima, F* sums, F* outputs) {
   F* scores = static_cast<F*>(block.scratch);
   int64_t stride = round_up(block.key_count, 16);
   F scale = static_cast<F>(block.scale);
-  bool pairs = false;
+  [[maybe_unused]] bool pairs = false, squares = false;
 #if defined(__AVX512F__)
   if constexpr (is_same<T, BFloat16>) {
     pairs = has_bfloat16_dot() && block.features % 32 == 0 && block.value_features % 64 == 0;
-    if (pairs) score_pair_rows(block, scale, stride, scores);
+    squares = pairs && has_bfloat16_tiles() && block.features <= most_square_features;
+    int64_t scored = squares ? score_squares(block, scale, stride, scores) : 0;
+    if (pairs) score_pair_rows(without_keys(block, scored), scale, stride, scores + scored);
   }
 #endif
   for (int64_t r = 0; r < block.rows; ++r) {
@@ -192,7 +205,11 @@ void partial_rows(const AttentionBlock& block, F* maxima, F* sums, F* outputs) {
   }
 #if defined(__AVX512F__)
   if constexpr (is_same<T, BFloat16>) {
-    if (pairs) return weigh_pair_rows(block, stride, scores, sums, outputs);
+    if (pairs) {
+      const uint32_t* weights = round_weights(block, stride, scores, sums);
+      return squares ? weigh_squares(block, stride, weights, outputs)
+                     : weigh_pair_rows(block, stride, weights, outputs);
+    }
   }
 #endif
   weigh_rows<T, F>(block.rows, scores, stride, block, outputs);

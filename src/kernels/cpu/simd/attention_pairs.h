@@ -102,6 +102,16 @@ inline void score_pair_rows(const simd::AttentionBlock& block, float scale, int6
   for (; r < block.rows; ++r) score_pairs<1>(block, r, scale, stride, scores);
 }
 
+// Interleaving goes by groups of eight: 0-3 of each are in the first vector of two, 4-7 in the
+// second.
+inline void order_features(float* outputs, int64_t count) {
+  for (int64_t i = 0; i < count; i += 32) {
+    float lanes[32];
+    std::memcpy(lanes, outputs + i, sizeof(lanes));
+    for (int l = 0; l < 32; ++l) outputs[i + l] = lanes[l % 8 / 4 * 16 + l / 8 * 4 + l % 4];
+  }
+}
+
 // outputs[r, d] = sum over pairs of keys of weights * values, for up to 4 rows; weights are pairs
 // of bfloat16. `value_features` is a multiple of 64. Goes by some keys at a time, so that all
 // features of a value are used while it is in the first-level cache.
@@ -159,18 +169,12 @@ HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_
       }
     }
   }
-  // Interleaving went by groups of eight: 0-3 of each are in the first vector of two, 4-7 in the
-  // second.
-  for (int64_t i = 0; i < rows * block.value_features; i += 32) {
-    float lanes[32];
-    std::memcpy(lanes, outputs + i, sizeof(lanes));
-    for (int l = 0; l < 32; ++l) outputs[i + l] = lanes[l % 8 / 4 * 16 + l / 8 * 4 + l % 4];
-  }
+  order_features(outputs, rows * block.value_features);
 }
 
-// Rounds the weights to bfloat16 in place, and the sums with them.
-inline void weigh_pair_rows(const simd::AttentionBlock& block, int64_t stride, float* scores,
-                            float* sums, float* outputs) {
+// Rounds the weights to bfloat16 in place, and the sums with them: pairs of them.
+inline const uint32_t* round_weights(const simd::AttentionBlock& block, int64_t stride,
+                                     float* scores, float* sums) {
   for (int64_t r = 0; r < block.rows; ++r) {
     float* row = scores + r * stride;
     auto* rounded = reinterpret_cast<BFloat16*>(row);
@@ -184,7 +188,11 @@ inline void weigh_pair_rows(const simd::AttentionBlock& block, int64_t stride, f
     }
     sums[r] = add_lanes<float>(total);
   }
-  const auto* weights = reinterpret_cast<const uint32_t*>(scores);
+  return reinterpret_cast<const uint32_t*>(scores);
+}
+
+inline void weigh_pair_rows(const simd::AttentionBlock& block, int64_t stride,
+                            const uint32_t* weights, float* outputs) {
   int64_t features = block.value_features, r = 0;
   for (; r + 4 <= block.rows; r += 4) {
     weigh_pairs<4>(block, stride, weights + r * stride, outputs + r * features);
