@@ -13,7 +13,7 @@
 
 namespace holdfast::jit {
 
-inline constexpr uint32_t abi_version = 6;
+inline constexpr uint32_t abi_version = 7;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -75,22 +75,29 @@ struct LaneValues {
   uint64_t results[simdgroup_width];
 };
 
-// Cross-lane operations and barriers of the reference lowering are calls through this table: the
-// runtime parks the fibre until the others of the simdgroup or group have come, or have returned.
+// Cross-lane operations, barriers and some back edges of the reference lowering are calls through
+// this table: the runtime parks the fibre until the others of the simdgroup or group have come, or
+// have returned.
 //
-// `site` numbers the places of the function where a thread can be parked, so that every path visits
-// them in rising order but for the back edges of loops: blocks in topological order, a loop's
-// blocks next to each other, then the loop's back edge (`converge`, only in loops in whose sites
-// lanes of different turns could meet), then what follows the loop. When no lane of a simdgroup can
-// run, those at the smallest site go on, as one operation. These are exactly the lanes that a mask
-// would hold there.
+// What a fibre waits for is a number: its site, and below that, in the last eight bits, the
+// operation (a msl::Intrinsic, or `converge`). Sites are the places of the function where a thread
+// can be parked, numbered so that every path visits them in rising order but for the back edges of
+// loops: blocks in topological order, a loop's blocks next to each other, then the loop's back edge
+// (`converge`, only in loops in whose sites lanes of different turns could meet), then what follows
+// the loop. When no lane of a simdgroup can run, those at the smallest site go on, as one
+// operation. These are exactly the lanes that a mask would hold there.
+constexpr uint64_t wait_at(uint32_t site, uint32_t operation) {
+  return uint64_t{site} << 8 | operation;
+}
+constexpr uint32_t converge = 255;
+
 struct ThreadContext;
 struct ReferenceRuntime {
-  // `operation` is a msl::Intrinsic; operands (which the thread has put into ThreadContext::values)
-  // and the result are bits.
-  uint64_t (*cross_lane)(ThreadContext*, uint32_t operation, uint32_t site);
-  void (*barrier)(ThreadContext*, uint32_t operation, uint32_t site, uint32_t flags);
-  void (*converge)(ThreadContext*, uint32_t site);
+  // uint64_t wait(uint64_t* values, uint64_t what): `values` is ThreadContext::values, where the
+  // thread has put the operands; they and the result are bits. The call is of LLVM's preserve_none
+  // convention: it keeps no register but the frame pointer, so that switching to another lane moves
+  // little else than the stack pointer.
+  void (*wait)();
   // Checked kernels only, and in all of them; none parks.
   //
   // Before each access to memory that GroupContext::free_ranges does not allow: `address` and so

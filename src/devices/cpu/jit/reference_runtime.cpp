@@ -45,92 +45,64 @@ uint32_t threads_of(const GroupContext& group) {
 
 // What our own frames on a fibre's stack may use, above what the kernel asks for.
 constexpr size_t runtime_stack = 16 * 1024;
-constexpr uint32_t converge_operation = UINT32_MAX;
 
 struct Simdgroup;
 
 struct Fibre : ThreadContext {
   Simdgroup* simd;
   ThreadFunction* function;
-  void* stack;                // where to go on, while it does not run
-  uint32_t operation, site;   // while it is parked
   const AccessSite* barrier;  // of a checked kernel: the last one that it has come to
 };
 
-// Lanes are bits. One that is neither parked nor runnable runs, or has returned.
-struct Simdgroup {
-  LaneValues values;
+// Lanes are bits.
+struct Simdgroup : LaneTurns {
   Fibre* lanes;
-  void* scheduler;  // where to go on once no lane is runnable
-  uint32_t runnable;
-  uint32_t parked;
-  uint32_t active;     // of the parked ones: those where the program comes by first,
-  uint32_t site;       // there,
-  uint32_t operation;  // for this
+  uint32_t parked;  // when none is ready: all that have not returned
+  uint32_t active;  // of these: those where the program comes by first,
+  uint64_t waits;   // for this
 
-  // Goes on with the next lane, or the scheduler; `from`: where who calls will go on.
-  void switch_from(void** from) {
-    void* to = scheduler;
-    if (runnable != 0) {
-      to = lanes[__builtin_ctz(runnable)].stack;
-      runnable &= runnable - 1;
+  void find_active() {
+    if (parked == ~uint32_t{0}) {
+      // Mostly, all have come to the same place.
+      uint64_t differ = 0;
+      for (uint64_t one : waits_for) differ |= one ^ waits_for[0];
+      if (differ == 0) {
+        active = parked;
+        waits = waits_for[0];
+        return;
+      }
     }
-    holdfast_switch_stack(from, to);
-  }
-
-  void note_parked(const Fibre& fibre) {
-    const uint32_t bit = uint32_t{1} << fibre.lane;
-    parked |= bit;
-    if (active == 0 || fibre.site < site) {
-      active = bit;
-      site = fibre.site;
-      operation = fibre.operation;
-    } else if (fibre.site == site) {
-      active |= bit;
+    active = 0;
+    for (uint32_t rest = parked; rest != 0; rest &= rest - 1) {
+      const uint32_t bit = rest & -rest;
+      const uint64_t one = waits_for[__builtin_ctz(rest)];
+      if (active == 0 || one < waits) {
+        active = bit;
+        waits = one;
+      } else if (one == waits) {
+        active |= bit;
+      }
     }
   }
 
   // The active lanes may go on.
-  void release() {
-    runnable = active;
-    uint32_t rest = parked & ~active;
-    parked = active = 0;
-    for (; rest != 0; rest &= rest - 1) note_parked(lanes[__builtin_ctz(rest)]);
-  }
+  void release() { ready = active; }
+
+  static uint32_t operation_of(uint64_t wait) { return wait & 255; }
 };
-
-void park(ThreadContext* thread, uint32_t operation, uint32_t site) {
-  auto* fibre = static_cast<Fibre*>(thread);
-  fibre->operation = operation;
-  fibre->site = site;
-  fibre->simd->note_parked(*fibre);
-  fibre->simd->switch_from(&fibre->stack);
-}
-
-uint64_t park_for_cross_lane(ThreadContext* thread, uint32_t operation, uint32_t site) {
-  park(thread, operation, site);
-  return static_cast<Fibre*>(thread)->simd->values.results[thread->lane];
-}
-
-void park_at_barrier(ThreadContext* thread, uint32_t operation, uint32_t site, uint32_t) {
-  park(thread, operation, site);
-}
-
-void park_at_back_edge(ThreadContext* thread, uint32_t site) {
-  park(thread, converge_operation, site);
-}
 
 void reach_barrier(ThreadContext* thread, const AccessSite* site) {
   static_cast<Fibre*>(thread)->barrier = site;
 }
 
-constexpr ReferenceRuntime runtime_table{park_for_cross_lane,  park_at_barrier, park_at_back_edge,
-                                         GroupChecker::access, reach_barrier,   check_fence};
+constexpr ReferenceRuntime runtime_table{holdfast_wait, GroupChecker::access, reach_barrier,
+                                         check_fence};
 
-void enter_fibre(void* argument) {
+LaneTurns* enter_fibre(void* argument) {
   auto* fibre = static_cast<Fibre*>(argument);
   fibre->function(fibre);
-  fibre->simd->switch_from(&fibre->stack);
+  fibre->simd->parked &= ~(uint32_t{1} << fibre->lane);
+  return fibre->simd;
 }
 
 // Stacks of one size, side by side, each with a page below it that faults.
@@ -194,12 +166,13 @@ class ReferenceRunner::Fibres {
       fibre.simd = &simd;
       fibre.function = function;
       fibre.barrier = nullptr;
-      fibre.stack = start_of_stack(stacks_.top(i), enter_fibre, &fibre);
+      simd.stacks[fibre.lane] = start_of_stack(stacks_.top(i), enter_fibre, &fibre);
       if (fibre.lane == 0) {
         simd.lanes = &fibre;
-        simd.runnable = simd.parked = simd.active = 0;
+        simd.parked = 0;
       }
-      simd.runnable |= uint32_t{1} << fibre.lane;
+      simd.parked |= uint32_t{1} << fibre.lane;
+      simd.ready = simd.parked;
     }
     // Each turn takes every simdgroup to its next threadgroup barrier, or to its end.
     bool any_waits = true;
@@ -222,8 +195,7 @@ class ReferenceRunner::Fibres {
   void check_barrier(GroupChecker& checker, uint32_t threads) const {
     auto is_parked = [](const Fibre& fibre) { return (fibre.simd->parked >> fibre.lane & 1) != 0; };
     auto waits_for_group = [&](const Fibre& fibre) {
-      return is_parked(fibre) &&
-             fibre.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier);
+      return is_parked(fibre) && waits_for(fibre, msl::Intrinsic::threadgroup_barrier);
     };
     const Fibre* first = &fibres_[0];
     while (!waits_for_group(*first)) ++first;
@@ -232,7 +204,7 @@ class ReferenceRunner::Fibres {
       const Fibre& fibre = fibres_[i];
       if (!is_parked(fibre)) {
         gone = &fibre;
-      } else if (fibre.site != first->site) {
+      } else if (wait_of(fibre) != wait_of(*first)) {
         elsewhere = &fibre;
       }
     }
@@ -260,18 +232,27 @@ class ReferenceRunner::Fibres {
   }
 
   static bool is_at_barrier(const Fibre& fibre) {
-    return fibre.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier) ||
-           fibre.operation == static_cast<uint32_t>(msl::Intrinsic::simdgroup_barrier);
+    return waits_for(fibre, msl::Intrinsic::threadgroup_barrier) ||
+           waits_for(fibre, msl::Intrinsic::simdgroup_barrier);
+  }
+  static uint64_t wait_of(const Fibre& fibre) { return fibre.simd->waits_for[fibre.lane]; }
+  static bool waits_for(const Fibre& fibre, msl::Intrinsic operation) {
+    return Simdgroup::operation_of(wait_of(fibre)) == static_cast<uint32_t>(operation);
   }
 
   // True when it waits at a threadgroup barrier, false when every lane has returned.
   static bool run_simdgroup(const GroupContext& group, Simdgroup& simd) {
     for (;;) {
-      if (simd.runnable != 0) simd.switch_from(&simd.scheduler);
+      if (simd.ready != 0) {
+        simd.ready |= LaneTurns::caller;
+        holdfast_take_turns(&simd);
+      }
+      simd.find_active();
       if (simd.active == 0) return false;
       if (is_cancelled(group)) return true;
-      if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::threadgroup_barrier)) return true;
-      if (simd.operation == static_cast<uint32_t>(msl::Intrinsic::simdgroup_barrier)) {
+      const auto operation = static_cast<msl::Intrinsic>(Simdgroup::operation_of(simd.waits));
+      if (operation == msl::Intrinsic::threadgroup_barrier) return true;
+      if (operation == msl::Intrinsic::simdgroup_barrier) {
         if (group.checker) {
           if (!mutated(Mutant::checker_simd_divergence)) check_simdgroup_barrier(group, simd);
           if (!mutated(Mutant::checker_simd_barrier))
@@ -279,10 +260,10 @@ class ReferenceRunner::Fibres {
           if (mutated(Mutant::checker_simd_barrier_of_group))
             group.checker->pass_threadgroup_barrier();
         }
-      } else if (simd.operation != converge_operation) {
+      } else if (static_cast<uint32_t>(operation) != converge) {
         if (group.checker && mutated(Mutant::checker_shuffle))
           group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
-        perform_cross_lane(static_cast<msl::Intrinsic>(simd.operation), simd.active, simd.values);
+        perform_cross_lane(operation, simd.active, simd.values);
       }
       simd.release();
     }
@@ -310,8 +291,7 @@ void ReferenceRunner::run(const GroupContext& group, ThreadFunction* function,
     return;
   }
   // Its threads do not wait for each other.
-  static constexpr ReferenceRuntime runtime{nullptr, nullptr,    nullptr, GroupChecker::access,
-                                            nullptr, check_fence};
+  static constexpr ReferenceRuntime runtime{nullptr, GroupChecker::access, nullptr, check_fence};
   uint32_t threads = threads_of(group);
   for (uint32_t i = 0; i < threads && !is_cancelled(group); ++i) {
     ThreadContext thread = thread_of(group, &runtime, i);

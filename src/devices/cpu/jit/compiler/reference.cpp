@@ -45,6 +45,7 @@ constexpr Row rows[] = {
 #include "msl/intrinsics.def"
 #undef X
 };
+static_assert(std::size(rows) <= converge);
 
 // The row of intrinsics.def that a call means.
 std::optional<Intrinsic> intrinsic_of(const llvm::Instruction& instruction) {
@@ -246,10 +247,7 @@ class ThreadLowering {
         llvm::BasicBlock* edge = llvm::SplitEdge(latch, header, &dominators, &loops);
         IRBuilder<> b(edge->getTerminator());
         if (auto site = end_sites.find(header); site != end_sites.end()) {
-          auto* type =
-              llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer(), i32()}, false);
-          call_runtime(b, type, offsetof(ReferenceRuntime, converge),
-                       {argument_, b.getInt32(site->second)});
+          wait(b, values_of(b), site->second, converge);
         }
         llvm::LoadInst* flag = b.CreateAlignedLoad(i32(), cancelled_, llvm::Align(4));
         flag->setAtomic(llvm::AtomicOrdering::Monotonic);
@@ -368,7 +366,7 @@ class ThreadLowering {
           result = lower_cross_lane(b, *call, intrinsic);
           break;
         case Behaviour::barrier:
-          lower_barrier(b, *call, intrinsic);
+          wait(b, values_of(b), site_of_.lookup(call), static_cast<uint32_t>(intrinsic));
           break;
         default:
           result = lower_position(b, *call, intrinsic);
@@ -496,28 +494,29 @@ class ThreadLowering {
   Value* lower_cross_lane(IRBuilder<>& b, llvm::CallInst& call, Intrinsic intrinsic) {
     if (call.arg_size() > LaneValues::most_operands)
       throw std::logic_error("[jit] too many operands");
-    Value* values = field(b, argument_, offsetof(ThreadContext, values), pointer());
+    Value* values = values_of(b);
     for (unsigned i = 0; i < call.arg_size(); ++i) {
       Value* bits = call.getArgOperand(i);
       if (bits->getType()->isFloatTy()) bits = b.CreateBitCast(bits, i32());
       bits = b.CreateZExt(bits, i64());
       b.CreateStore(bits, b.CreateConstInBoundsGEP1_64(i64(), values, i * simdgroup_width));
     }
-    auto* type = llvm::FunctionType::get(i64(), {pointer(), i32(), i32()}, false);
-    Value* result = call_runtime(b, type, offsetof(ReferenceRuntime, cross_lane),
-                                 {argument_, b.getInt32(static_cast<uint32_t>(intrinsic)),
-                                  b.getInt32(site_of_.lookup(&call))});
+    Value* result = wait(b, values, site_of_.lookup(&call), static_cast<uint32_t>(intrinsic));
     if (call.getType()->isFloatTy())
       return b.CreateBitCast(b.CreateTrunc(result, i32()), call.getType());
     return result;
   }
 
-  void lower_barrier(IRBuilder<>& b, llvm::CallInst& call, Intrinsic intrinsic) {
-    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context_),
-                                         {pointer(), i32(), i32(), i32()}, false);
-    call_runtime(b, type, offsetof(ReferenceRuntime, barrier),
-                 {argument_, b.getInt32(static_cast<uint32_t>(intrinsic)),
-                  b.getInt32(site_of_.lookup(&call)), call.getArgOperand(0)});
+  Value* values_of(IRBuilder<>& b) {
+    return field(b, argument_, offsetof(ThreadContext, values), pointer());
+  }
+
+  Value* wait(IRBuilder<>& b, Value* values, uint32_t site, uint32_t operation) {
+    auto* type = llvm::FunctionType::get(i64(), {pointer(), i64()}, false);
+    llvm::CallInst* call = call_runtime(b, type, offsetof(ReferenceRuntime, wait),
+                                        {values, b.getInt64(wait_at(site, operation))});
+    call->setCallingConv(llvm::CallingConv::PreserveNone);
+    return call;
   }
 
   llvm::Function& scalar_;
