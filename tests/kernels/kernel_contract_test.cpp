@@ -1,5 +1,11 @@
 // The contract of elementwise.h, for every op, element type and instruction set: any length and
 // offset, in place, nothing beyond the end, and results that do not depend on the position.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <optional>
+
 #include "elementwise_test_support.h"
 
 using namespace holdfast;
@@ -112,6 +118,37 @@ TEST_CASE(
     }
   });
 }
+
+#if defined(__x86_64__)
+namespace {
+
+// Which parts of its state the processor takes to be in use; nothing where it does not tell.
+std::optional<uint64_t> state_in_use() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  constexpr uint32_t system_saves_state = 1u << 27, tells_use = 1u << 2;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & system_saves_state) == 0) return {};
+  if (!__get_cpuid_count(13, 1, &a, &b, &c, &d) || (a & tells_use) == 0) return {};
+  asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(1));
+  return a | uint64_t{d} << 32;
+}
+
+}  // namespace
+
+// Else every instruction of 128 bits that the thread makes afterwards waits for an older one.
+TEST_CASE("float kernels leave nothing in the upper halves of registers") {
+  constexpr uint64_t upper_halves = 1u << 2 | 1u << 6;
+  for_each_instruction_set([] {
+    for (const TableRow& row : table()) {
+      if (!accepts(row.in_types, Lane::f32)) continue;
+      Operands operands(row.op, Lane::f32, 200);
+      std::vector<unsigned char> out(200 * sizeof(float));
+      elementwise_kernel(row.op, Lane::f32)(out.data(), operands.at(0).data(), 200);
+      INFO(name_of(row.op));
+      CHECK((state_in_use().value_or(0) & upper_halves) == 0);
+    }
+  });
+}
+#endif
 
 TEST_CASE("one operand for both sides") {
   for_each_instruction_set([] {
