@@ -132,12 +132,12 @@ class Operation {
 
   template <class Op, class T>
   void reduce() const {
-    T v[width], next[width];
+    T v[width];
     for (uint32_t i = 0; i < width; ++i)
       v[i] = is_active(i) ? from_bits<T>(lanes_.operands[0][i]) : Op::template neutral<T>;
+    // Of the butterfly, what lane 0 gets.
     for (uint32_t distance = width / 2; distance > 0; distance /= 2) {
-      for (uint32_t i = 0; i < width; ++i) next[i] = Op::template apply<T>(v[i], v[i ^ distance]);
-      for (uint32_t i = 0; i < width; ++i) v[i] = next[i];
+      for (uint32_t i = 0; i < distance; ++i) v[i] = Op::template apply<T>(v[i], v[i + distance]);
     }
     for_active([&](uint32_t i) { lanes_.results[i] = to_bits(v[0]); });
   }
@@ -192,6 +192,10 @@ class Operation {
 
   template <class Function>
   void for_active(Function function) const {
+    if (active_ == ~uint32_t{0}) {
+      for (uint32_t i = 0; i < width; ++i) function(i);
+      return;
+    }
     for (uint32_t i = 0; i < width; ++i) {
       if (is_active(i)) function(i);
     }
