@@ -1,5 +1,9 @@
 #include "devices/cpu/jit/cross_lane.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <bit>
 #include <limits>
 #include <stdexcept>
@@ -99,31 +103,32 @@ struct Xor {
 
 using Matrix = float[8][8];
 
-// c += a * b, each product and sum rounded once.
-inline __attribute__((always_inline)) void add_product_inline(const Matrix& a, const Matrix& b,
-                                                              Matrix& c) {
-  for (uint32_t row = 0; row < 8; ++row) {
-    for (uint32_t k = 0; k < 8; ++k) {
-      for (uint32_t column = 0; column < 8; ++column)
-        c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
-    }
-  }
-}
-
 #if defined(__x86_64__)
+// As add_product does it, a row of c at a time.
 __attribute__((target("avx2,fma"))) void add_product_fma(const Matrix& a, const Matrix& b,
                                                          Matrix& c) {
-  add_product_inline(a, b, c);
+  for (uint32_t row = 0; row < 8; ++row) {
+    __m256 sums = _mm256_loadu_ps(c[row]);
+    for (uint32_t k = 0; k < 8; ++k)
+      sums = _mm256_fmadd_ps(_mm256_set1_ps(a[row][k]), _mm256_loadu_ps(b[k]), sums);
+    _mm256_storeu_ps(c[row], sums);
+  }
 }
 #endif
 
+// c += a * b, each product and sum rounded once.
 void add_product(const Matrix& a, const Matrix& b, Matrix& c) {
 #if defined(__x86_64__)
   // Without the instruction it is a call of the library for each.
   static const bool has_instruction = machine::supports(machine::InstructionSet::avx2);
   if (has_instruction) return add_product_fma(a, b, c);
 #endif
-  add_product_inline(a, b, c);
+  for (uint32_t row = 0; row < 8; ++row) {
+    for (uint32_t k = 0; k < 8; ++k) {
+      for (uint32_t column = 0; column < 8; ++column)
+        c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
+    }
+  }
 }
 
 class Operation {
