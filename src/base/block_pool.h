@@ -21,6 +21,10 @@ class BlockPool {
     if (Block* block = free_) {
       free_ = block->next;
       --count_;
+      // The next one has left the cache if it was freed long ago.
+      for (size_t at = 0; at < Size; at += 64) {
+        __builtin_prefetch(reinterpret_cast<char*>(free_) + at, 1);
+      }
       return block;
     }
     return ::operator new(Size);
