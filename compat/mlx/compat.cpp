@@ -11,6 +11,7 @@
 
 #include "mlx/backend/common/utils.h"
 #include "mlx/backend/cpu/encoder.h"
+#include "mlx/io/load.h"
 #include "mlx/ops.h"
 #include "mlx/scheduler.h"
 
@@ -123,7 +124,7 @@ class Task {
 
 }  // namespace
 
-void scheduler::enqueue_function(Stream stream, std::function<void()> f) {
+Event scheduler::enqueue_function(Stream stream, std::function<void()> f) {
   auto body = [f = std::move(f), task = std::make_shared<Task>(stream)] {
     struct Guard {
       Task& task;
@@ -131,7 +132,9 @@ void scheduler::enqueue_function(Stream stream, std::function<void()> f) {
     } guard{*task};
     f();
   };
-  async_eval(array({1}, uint8, std::make_shared<Callback>(stream, std::move(body)), {}));
+  array called({1}, uint8, std::make_shared<Callback>(stream, std::move(body)), {});
+  async_eval(called);
+  return called.event();
 }
 
 int scheduler::n_active_tasks() {
@@ -162,3 +165,52 @@ void scheduler::wait_for_one() {
 void scheduler::check_error(const Stream& stream) { synchronize(stream); }
 
 }  // namespace mlx::core
+
+namespace holdfast::io {
+
+namespace {
+constexpr int pool_threads = 4;
+}
+
+// Its threads end with the process, after what was given to them.
+ThreadPool& thread_pool() {
+  static ThreadPool pool(pool_threads);
+  return pool;
+}
+
+ThreadPool::ThreadPool(int threads) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::add(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_one();
+}
+
+void ThreadPool::run() {
+  while (true) {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return is_ending_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+}
+
+}  // namespace holdfast::io
