@@ -59,6 +59,7 @@ PUBLIC_HEADERS = {
     "holdfast/validation.h": "exec",
     "holdfast/array.h": "graph",
     "holdfast/primitive.h": "graph",
+    "holdfast/op.h": "graph",
     "holdfast/encoder.h": "graph",
     "holdfast/utils.h": "graph",
     "holdfast/graph_utils.h": "graph",

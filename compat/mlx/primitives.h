@@ -1,5 +1,12 @@
 #pragma once
 
-#include <holdfast/primitive.h>
+#include <holdfast/primitives.h>
 
 #include "mlx/core.h"
+
+namespace mlx::core {
+
+// Ops take the name of a mode as text.
+enum class QuantizationMode { Affine, Mxfp4, Mxfp8, Nvfp4 };
+
+}  // namespace mlx::core

@@ -74,6 +74,8 @@ class Primitive {
     bool broadcasts = false;
     // name() outlives the primitive (a string literal); other names are copied.
     bool name_is_literal = false;
+    // Of the library, but made by a program: `array` checks the nodes (detail::Op::check).
+    bool is_unchecked = false;
   };
   const Traits& traits() const { return traits_; }
 

@@ -1,5 +1,5 @@
 #include <holdfast/array.h>
-#include <holdfast/primitive.h>
+#include <holdfast/op.h>
 #include <holdfast/transforms.h>
 
 #include <cstring>
@@ -111,6 +111,9 @@ array::array(Shape shape, Dtype dtype, std::shared_ptr<Primitive> primitive,
              std::vector<array> inputs)
     : node_(nullptr) {
   if (primitive && primitive->device() == Device::gpu) check_dtypes(dtype, primitive, inputs);
+  if (primitive && primitive->traits().is_unchecked) {
+    static_cast<detail::Op&>(*primitive).check(inputs, shape, dtype);
+  }
   auto node = std::make_unique<Node>(std::move(shape), dtype);
   node->primitive = std::move(primitive);
   if (detail::in_tracing()) {

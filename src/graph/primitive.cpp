@@ -1,7 +1,10 @@
 #include <holdfast/primitive.h>
 
+#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include <holdfast/utils.h>
 
 #include "graph/op.h"
 
@@ -38,6 +41,49 @@ std::vector<Shape> Primitive::output_shapes(const std::vector<array>&) {
   missing(*this, "output_shapes", "compile and export it without `shapeless`");
 }
 
+namespace detail {
+
+void Op::eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) {
+  encode(Encoder::of(stream()), inputs, outputs);
+}
+void Op::eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) {
+  encode(Encoder::of(stream()), inputs, outputs);
+}
+std::optional<Record> Op::record() const { return std::nullopt; }
+std::optional<array> Op::call(const std::vector<array>&, const Shape&, Dtype) {
+  return std::nullopt;
+}
+
+void Op::check(const std::vector<array>& inputs, const Shape& shape, Dtype dtype) {
+  auto refuse = [&](const auto&... why) {
+    std::ostringstream text;
+    ((text << "[array] a node of " << name() << ": ") << ... << why);
+    throw std::invalid_argument(text.str());
+  };
+  std::optional<array> called;
+  try {
+    called = call(inputs, shape, dtype);
+  } catch (const std::invalid_argument& error) {
+    refuse(error.what());
+  }
+  if (!called) return;
+  if (called->dtype() != dtype || called->shape() != shape) {
+    refuse("expected ", called->dtype(), " of shape ", called->shape(), ", got ", dtype,
+           " of shape ", shape);
+  }
+  // What changes nothing is not called, but may be a node.
+  if (inputs.size() == 1 && called->id() == inputs[0].id()) return;
+  if (!called->has_primitive() || !is_equivalent(called->primitive())) {
+    refuse("expected axes that are counted from the front, in order");
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Dtype taken = called->inputs()[i].dtype();
+    if (inputs[i].dtype() != taken) {
+      refuse("expected ", taken, " as input ", i, ", got ", inputs[i].dtype());
+    }
+  }
+}
+
 // A group of one: for whoever evaluates the primitive by hand.
 void FusableOp::encode(Encoder& encoder, const std::vector<array>& inputs,
                        std::vector<array>& outputs) {
@@ -50,4 +96,5 @@ void FusableOp::encode(Encoder& encoder, const std::vector<array>& inputs,
   encode_group(encoder, {&outputs[0].shape(), inputs, 0, std::span(&step, 1), name()});
 }
 
+}  // namespace detail
 }  // namespace holdfast

@@ -18,9 +18,12 @@ using RecordedValue =
                  std::vector<size_t>, std::vector<std::tuple<bool, bool, bool>>,
                  std::vector<std::variant<bool, int, float>>, std::optional<float>, std::string>;
 
+namespace detail {
 struct Record {
   std::string kind;  // which op: a row of ops/recorded_calls.cpp
   std::vector<RecordedValue> state;
 };
+}  // namespace detail
+using detail::Record;
 
 }  // namespace holdfast

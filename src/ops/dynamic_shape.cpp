@@ -91,7 +91,7 @@ class SumLike final : public Recorded<SumLike, Op> {
       outputs[0].copy_shared_buffer(inputs[0]);
       return;
     }
-    Reduce(stream(), cpu::ReduceOp::sum, std::move(axes), true).encode(encoder, inputs, outputs);
+    Reduce(stream(), Reduce::Sum, std::move(axes)).encode(encoder, inputs, outputs);
   }
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>&, const std::vector<array>&) override {

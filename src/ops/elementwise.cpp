@@ -26,7 +26,7 @@ constexpr uint16_t accept_integral = accept_any & ~accept_inexact;
 constexpr uint16_t accept_integer = accept_integral & ~accept_boolean;
 
 constexpr ElementwiseRow rows[] = {
-#define UNARY(function, Primitive, rule, in_types, description) \
+#define UNARY(function, Name, rule, in_types, description) \
   {#function, DtypeRule::rule##_, accept_##in_types},
 #define BINARY UNARY
 #define TERNARY UNARY
@@ -72,21 +72,60 @@ DtypePair dtypes_of(ElementwiseOp op, Dtype input) {
   return dtypes;
 }
 
+// Room for the primitive of any row, made for nodes that are checked: what comes for each row is a
+// constructor, not a kind of shared_ptr.
+class AnyRow {
+ public:
+  AnyRow(ElementwiseOp op, Stream stream) {
+    constructors[static_cast<size_t>(op)](room_, stream);
+    primitive()->set_checked();
+  }
+  ~AnyRow() { primitive()->~Elementwise(); }
+  AnyRow(const AnyRow&) = delete;
+  AnyRow& operator=(const AnyRow&) = delete;
+  detail::Elementwise* primitive() {
+    return std::launder(reinterpret_cast<detail::Elementwise*>(room_));
+  }
+
+ private:
+  template <class Name>
+  static void construct(void* room, Stream stream) {
+    static_assert(sizeof(Name) == sizeof(detail::Elementwise));
+    new (room) Name(stream);
+  }
+  static constexpr void (*constructors[])(void*, Stream) = {
+#define UNARY(function, Name, ...) construct<Name>,
+#define BINARY UNARY
+#define TERNARY UNARY
+#include <holdfast/elementwise.def>
+  };
+
+  alignas(detail::Elementwise) std::byte room_[sizeof(detail::Elementwise)];
+};
+
+array make_row(ElementwiseOp op, Shape shape, Dtype dtype, std::vector<array> inputs,
+               StreamOrDevice s) {
+  auto row = std::allocate_shared<AnyRow>(PoolAllocator<AnyRow>(), op, to_stream(s));
+  detail::Elementwise* primitive = row->primitive();
+  return array(std::move(shape), dtype, std::shared_ptr<Primitive>(std::move(row), primitive),
+               std::move(inputs));
+}
+
 array unary(ElementwiseOp op, array a, StreamOrDevice s) {
   DtypePair dtypes = dtypes_of(op, a.dtype());
   Shape shape = a.shape();
-  return make_node<Elementwise>(std::move(shape), dtypes.result,
-                                inputs_of(astype(std::move(a), dtypes.operand, s)), s, op);
+  return make_row(op, std::move(shape), dtypes.result,
+                  inputs_of(astype(std::move(a), dtypes.operand, s)), s);
 }
 
 array binary(ElementwiseOp op, array a, array b, StreamOrDevice s) {
   DtypePair dtypes = dtypes_of(op, promote_types(a.dtype(), b.dtype()));
   Shape shape = broadcast_shapes_for(elementwise_row(op).function, a.shape(), b.shape());
   if (a.shape() != b.shape()) checked_size(elementwise_row(op).function, shape, dtypes.result);
-  return make_node<Elementwise>(
-      std::move(shape), dtypes.result,
+  return make_row(
+      op, std::move(shape), dtypes.result,
       inputs_of(astype(std::move(a), dtypes.operand, s), astype(std::move(b), dtypes.operand, s)),
-      s, op);
+      s);
 }
 
 array ternary(ElementwiseOp op, array condition, array x, array y, StreamOrDevice s) {
@@ -95,11 +134,11 @@ array ternary(ElementwiseOp op, array condition, array x, array y, StreamOrDevic
   Shape shape = broadcast_shapes_for(function, condition.shape(),
                                      broadcast_shapes_for(function, x.shape(), y.shape()));
   checked_size(function, shape, dtypes.result);
-  return make_node<Elementwise>(
-      std::move(shape), dtypes.result,
+  return make_row(
+      op, std::move(shape), dtypes.result,
       inputs_of(astype(std::move(condition), bool_, s), astype(std::move(x), dtypes.operand, s),
                 astype(std::move(y), dtypes.operand, s)),
-      s, op);
+      s);
 }
 
 }  // namespace
@@ -119,34 +158,63 @@ array call_elementwise(ElementwiseOp op, const std::vector<array>& inputs, Strea
 
 // --- primitives ---
 
-Elementwise::Elementwise(Stream stream, ElementwiseOp op) : FusableOp(stream) {
-  traits_.elementwise = static_cast<int16_t>(op);
+detail::Elementwise::Elementwise(Stream stream, int16_t row) : FusableOp(stream) {
+  traits_.elementwise = row;
   traits_.broadcasts = true;
+  traits_.is_unchecked = true;
 }
 
-void Elementwise::encode_group(Encoder& encoder, const FusedGroup& group) {
+#define UNARY(function, Name, ...)                                                              \
+  Name::Name(Stream stream) : Elementwise(stream, static_cast<int16_t>(ElementwiseOp::Name)) {} \
+  const char* Name::name() const { return #Name; }
+#define BINARY UNARY
+#define TERNARY UNARY
+#include <holdfast/elementwise.def>
+
+void detail::Elementwise::encode_group(Encoder& encoder, const FusedGroup& group) {
   cpu::encode_fused(encoder, group);
 }
 
-const char* Elementwise::name() const { return cpu::elementwise_name(op()); }
-
-bool Elementwise::is_equivalent(const Primitive& other) const {
+bool detail::Elementwise::is_equivalent(const Primitive& other) const {
   return other.traits().elementwise == traits_.elementwise;
 }
 
-std::vector<Shape> Elementwise::output_shapes(const std::vector<array>& inputs) {
+std::optional<Record> detail::Elementwise::record() const { return Record{name(), {}}; }
+
+std::optional<array> detail::Elementwise::call(const std::vector<array>& inputs, const Shape&,
+                                               Dtype) {
+  return call_elementwise(static_cast<ElementwiseOp>(traits_.elementwise), inputs, stream());
+}
+
+std::vector<Shape> detail::Elementwise::output_shapes(const std::vector<array>& inputs) {
   Shape shape = inputs[0].shape();
   for (const array& input : inputs) shape = broadcast_shapes_for(name(), shape, input.shape());
   return {shape};
 }
 
-AsType::AsType(Stream stream, Dtype dtype) : Recorded(stream), dtype_(dtype) {
-  traits_.elementwise = code;
+AsType::AsType(Stream stream, Dtype dtype) : FusableOp(stream), dtype_(dtype) {
+  traits_.elementwise = conversion_code;
   traits_.broadcasts = true;
+  traits_.is_unchecked = true;
 }
 
 void AsType::encode_group(Encoder& encoder, const FusedGroup& group) {
   cpu::encode_fused(encoder, group);
+}
+
+bool AsType::is_equivalent(const Primitive& other) const {
+  return other.traits().elementwise == conversion_code &&
+         static_cast<const AsType&>(other).dtype_ == dtype_;
+}
+
+std::optional<Record> AsType::record() const { return Record{name(), {dtype_}}; }
+
+std::optional<array> AsType::call(const std::vector<array>& inputs, const Shape&, Dtype) {
+  return astype(only(inputs), dtype_, stream());
+}
+
+std::vector<Shape> AsType::output_shapes(const std::vector<array>& inputs) {
+  return {inputs[0].shape()};
 }
 
 void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -161,17 +229,15 @@ void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,
 
 // --- functions ---
 
-#define UNARY(function, Primitive, ...)                      \
-  array function(array a, StreamOrDevice s) {                \
-    return unary(ElementwiseOp::Primitive, std::move(a), s); \
+#define UNARY(function, Name, ...) \
+  array function(array a, StreamOrDevice s) { return unary(ElementwiseOp::Name, std::move(a), s); }
+#define BINARY(function, Name, ...)                                    \
+  array function(array a, array b, StreamOrDevice s) {                 \
+    return binary(ElementwiseOp::Name, std::move(a), std::move(b), s); \
   }
-#define BINARY(function, Primitive, ...)                                    \
-  array function(array a, array b, StreamOrDevice s) {                      \
-    return binary(ElementwiseOp::Primitive, std::move(a), std::move(b), s); \
-  }
-#define TERNARY(function, Primitive, ...)                                                          \
-  array function(array condition, array x, array y, StreamOrDevice s) {                            \
-    return ternary(ElementwiseOp::Primitive, std::move(condition), std::move(x), std::move(y), s); \
+#define TERNARY(function, Name, ...)                                                          \
+  array function(array condition, array x, array y, StreamOrDevice s) {                       \
+    return ternary(ElementwiseOp::Name, std::move(condition), std::move(x), std::move(y), s); \
   }
 #include <holdfast/elementwise.def>
 

@@ -4,45 +4,15 @@
 #include <string>
 #include <vector>
 
+#include <holdfast/primitives.h>
+
 #include "kernels/cpu/elementwise.h"
 #include "ops/support.h"
 
 namespace holdfast {
 
-// Any row of elementwise.def.
-class Elementwise final : public FusableOp {
- public:
-  Elementwise(Stream stream, cpu::ElementwiseOp op);
-  void encode_group(Encoder& encoder, const FusedGroup& group) override;
-  const char* name() const override;
-  bool is_equivalent(const Primitive& other) const override;
-  std::optional<Record> record() const override { return Record{name(), {}}; }
-  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  cpu::ElementwiseOp op() const { return static_cast<cpu::ElementwiseOp>(traits_.elementwise); }
-};
-
-class AsType final : public Recorded<AsType, FusableOp> {
- public:
-  // The code of a conversion in a fused group; the step's dtypes say from what to what.
-  static constexpr int16_t code = static_cast<int16_t>(cpu::ElementwiseOp::count);
-  AsType(Stream stream, Dtype dtype);
-  void encode_group(Encoder& encoder, const FusedGroup& group) override;
-  const char* name() const override { return "AsType"; }
-  auto members() const { return std::tie(dtype_); }
-  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
-    return {inputs[0].shape()};
-  }
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  Dtype dtype() const { return dtype_; }
-
- private:
-  Dtype dtype_;
-};
+// The code of a conversion (AsType) in a fused group; the step's dtypes say from what to what.
+inline constexpr int16_t conversion_code = static_cast<int16_t>(cpu::ElementwiseOp::count);
 
 // Quotient and remainder of one division: two outputs, one pass over the inputs.
 class DivMod final : public Recorded<DivMod, Op> {

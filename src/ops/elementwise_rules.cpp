@@ -160,14 +160,15 @@ array Formulas::of(ElementwiseOp op, int argument) const {
 
 }  // namespace
 
-std::vector<array> Elementwise::vjp(const std::vector<array>& primals,
-                                    const std::vector<array>& cotangents,
-                                    const std::vector<int>& argnums,
-                                    const std::vector<array>& outputs) {
+std::vector<array> detail::Elementwise::vjp(const std::vector<array>& primals,
+                                            const std::vector<array>& cotangents,
+                                            const std::vector<int>& argnums,
+                                            const std::vector<array>& outputs) {
+  auto op = static_cast<ElementwiseOp>(traits_.elementwise);
   Formulas formulas{primals, outputs[0], cotangents[0], stream()};
   std::vector<array> result;
   for (int argnum : argnums) {
-    array whole = formulas.of(op(), argnum);
+    array whole = formulas.of(op, argnum);
     bool may_repeat = primals.size() > 1;
     result.push_back(may_repeat ? sum_like(whole, primals[static_cast<size_t>(argnum)], stream())
                                 : whole);

@@ -383,8 +383,10 @@ constexpr Kind kinds[] = {
     kind<scatter_along_axis>("ScatterAxis"),
 
     // --- along axes ---
-    kind<[](Call c, cpu::ReduceOp op, Axes axes, bool keepdims) {
-      return reduce(op, c.exactly(1)[0], axes, keepdims, c.stream, c.dtypes[0] == float32);
+    // The shape says what became of the axes, not the bool.
+    kind<[](Call c, cpu::ReduceOp op, Axes axes, bool) {
+      bool keepdims = c.shapes[0].size() == c.exactly(1)[0].ndim();
+      return reduce(op, c.inputs[0], axes, keepdims, c.stream, c.dtypes[0] == float32);
     }>("Reduce"),
     kind<[](Call c, Axes axes, bool inverted) {
       return number_of_elements(c.exactly(1)[0], axes, inverted, c.dtypes[0], c.stream);

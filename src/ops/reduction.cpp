@@ -10,6 +10,7 @@
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/reduction.h"
+#include "ops/support.h"
 
 namespace holdfast {
 
@@ -20,12 +21,44 @@ using cpu::ReduceOp;
 struct ReduceRow {
   const char* function;
   const char* primitive;
+  bool is_arg;
+  int type;  // of Reduce or ArgReduce
 };
 // In the order of ReduceOp.
-constexpr ReduceRow reduce_rows[] = {{"sum", "Sum"},       {"prod", "Prod"},    {"min", "Min"},
-                                     {"max", "Max"},       {"all", "All"},      {"any", "Any"},
-                                     {"argmin", "ArgMin"}, {"argmax", "ArgMax"}};
+constexpr ReduceRow reduce_rows[] = {{"sum", "Sum", false, Reduce::Sum},
+                                     {"prod", "Prod", false, Reduce::Prod},
+                                     {"min", "Min", false, Reduce::Min},
+                                     {"max", "Max", false, Reduce::Max},
+                                     {"all", "All", false, Reduce::And},
+                                     {"any", "Any", false, Reduce::Or},
+                                     {"argmin", "ArgMin", true, ArgReduce::ArgMin},
+                                     {"argmax", "ArgMax", true, ArgReduce::ArgMax}};
 const ReduceRow& row_of(ReduceOp op) { return reduce_rows[static_cast<size_t>(op)]; }
+
+uint8_t number_of(bool is_arg, int type) {
+  for (size_t i = 0; i < std::size(reduce_rows); ++i) {
+    if (reduce_rows[i].is_arg == is_arg && reduce_rows[i].type == type) {
+      return static_cast<uint8_t>(i);
+    }
+  }
+  throw std::invalid_argument(text("[", is_arg ? "ArgReduce" : "Reduce", "] no such type: ", type));
+}
+
+// For a node that is checked.
+template <class T>
+std::shared_ptr<Primitive> checked(Stream stream, int type, std::vector<int> axes, bool keepdims) {
+  auto made =
+      std::allocate_shared<T>(PoolAllocator<T>(), stream, static_cast<typename T::ReduceType>(type),
+                              std::move(axes), keepdims);
+  made->set_checked();
+  return made;
+}
+std::shared_ptr<Primitive> checked_reduction(ReduceOp op, std::vector<int> axes, bool keepdims,
+                                             Stream stream) {
+  const ReduceRow& row = row_of(op);
+  return (row.is_arg ? checked<ArgReduce> : checked<Reduce>)(stream, row.type, std::move(axes),
+                                                             keepdims);
+}
 
 // The product of all other elements: of those before times of those behind, along the axes as one.
 array product_of_others(const array& a, const std::vector<int>& axes, Stream s) {
@@ -60,16 +93,32 @@ Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims)
 
 }  // namespace
 
-const char* Reduce::name() const { return row_of(op_).primitive; }
+// --- primitives ---
 
-void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
-                    std::vector<array>& outputs) {
+detail::Reduction::Reduction(Stream stream, uint8_t op, std::vector<int> axes, bool keepdims)
+    : Op(stream), op_(op), keepdims_(keepdims), axes_(std::move(axes)) {
+  traits_.is_unchecked = true;
+}
+
+const char* detail::Reduction::name() const { return row_of(op_of(*this)).primitive; }
+
+bool detail::Reduction::is_equivalent(const Primitive& other) const {
+  const auto* same = dynamic_cast<const Reduction*>(&other);
+  return same != nullptr && op_ == same->op_ && axes_ == same->axes_;
+}
+
+std::optional<Record> detail::Reduction::record() const {
+  return Record{"Reduce", {int{op_}, axes_, keepdims_}};
+}
+
+void detail::Reduction::encode(Encoder& encoder, const std::vector<array>& inputs,
+                               std::vector<array>& outputs) {
   const array& in = inputs[0];
   array& out = outputs[0];
   encoder.allocate(out);
   if (out.size() == 0) return;
-  cpu::ReducePlan plan(op_, in.dtype(), out.dtype(), span_of(in.shape()), span_of(in.strides()),
-                       axes_);
+  cpu::ReducePlan plan(op_of(*this), in.dtype(), out.dtype(), span_of(in.shape()),
+                       span_of(in.strides()), axes_);
   const void* source = in.data<char>();
   void* target = out.data<char>();
   std::optional<array> scratch;
@@ -98,26 +147,60 @@ void Reduce::encode(Encoder& encoder, const std::vector<array>& inputs,
   add(last, std::move(plan), bytes);
 }
 
-array Reduce::pull_back(const array& input, const array& cotangent, const array& output) {
+std::optional<array> detail::Reduction::call(const std::vector<array>& inputs, const Shape& shape,
+                                             Dtype dtype) {
+  const array& a = only(inputs);
+  return reduce(op_of(*this), a, axes_, shape.size() == a.ndim(), stream(), dtype == float32);
+}
+
+std::vector<array> detail::Reduction::vjp(const std::vector<array>& primals,
+                                          const std::vector<array>& cotangents,
+                                          const std::vector<int>&,
+                                          const std::vector<array>& outputs) {
   Stream s = stream();
-  auto kept = [&](const array& a) { return keepdims_ ? a : expand_dims(a, axes_, s); };
-  array repeated = broadcast_like(kept(cotangent), input, s);
-  switch (op_) {
+  const array& input = primals[0];
+  auto kept = [&](const array& a) {
+    return a.ndim() == input.ndim() ? a : expand_dims(a, axes_, s);
+  };
+  array repeated = broadcast_like(kept(cotangents[0]), input, s);
+  switch (op_of(*this)) {
     case ReduceOp::sum:
-      return astype(repeated, input.dtype(), s);
+      return {astype(repeated, input.dtype(), s)};
     case ReduceOp::prod:
-      return scaled_cotangent(repeated, product_of_others(input, axes_, s), s);
+      return {scaled_cotangent(repeated, product_of_others(input, axes_, s), s)};
     default: {
       // min and max: those that are equal to it share.
-      array is_it = astype(equal(input, kept(output), s), input.dtype(), s);
-      return multiply(repeated, divide(is_it, sum(is_it, axes_, true, s), s), s);
+      array is_it = astype(equal(input, kept(outputs[0]), s), input.dtype(), s);
+      return {multiply(repeated, divide(is_it, sum(is_it, axes_, true, s), s), s)};
     }
   }
 }
 
-std::vector<Shape> Reduce::output_shapes(const std::vector<array>& inputs) {
+std::vector<Shape> detail::Reduction::output_shapes(const std::vector<array>& inputs) {
   return {reduced_shape(inputs[0], axes_, keepdims_)};
 }
+
+std::shared_ptr<Primitive> detail::Reduction::with_leading_axis() {
+  return checked_reduction(op_of(*this), one_further(axes_), keepdims_, stream());
+}
+
+Reduce::Reduce(Stream stream, ReduceType type, std::vector<int> axes, bool keepdims)
+    : Reduction(stream, number_of(false, type), std::move(axes), keepdims) {}
+
+std::pair<Reduce::ReduceType, std::vector<int>> Reduce::state() const {
+  return {static_cast<ReduceType>(row_of(op_of(*this)).type), axes()};
+}
+
+ArgReduce::ArgReduce(Stream stream, ReduceType type, int axis)
+    : ArgReduce(stream, type, std::vector<int>{axis}, true) {}
+ArgReduce::ArgReduce(Stream stream, ReduceType type, std::vector<int> axes, bool keepdims)
+    : Reduction(stream, number_of(true, type), std::move(axes), keepdims) {}
+
+std::pair<ArgReduce::ReduceType, int> ArgReduce::state() const {
+  return {static_cast<ReduceType>(row_of(op_of(*this)).type), axes().front()};
+}
+
+// --- functions ---
 
 array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
              StreamOrDevice s, bool widens) {
@@ -126,7 +209,7 @@ array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool kee
   Shape shape = reduced_shape(a, sorted, keepdims);
   Dtype dtype = dtype_of(cpu::reduce_output_type(op, a.dtype()));
   if (widens && op == ReduceOp::sum && is_half(dtype)) dtype = float32;
-  bool is_arg = op == ReduceOp::argmin || op == ReduceOp::argmax;
+  bool is_arg = row_of(op).is_arg;
   int64_t count = 1;
   for (int axis : sorted) {
     count *= a.shape(axis);
@@ -141,7 +224,8 @@ array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool kee
   }
   // Over no axis, every element is its own result.
   if (sorted.empty() && !is_arg) return astype(a, dtype, s);
-  return make_node<Reduce>(std::move(shape), dtype, {a}, s, op, std::move(sorted), keepdims);
+  return array(std::move(shape), dtype,
+               checked_reduction(op, std::move(sorted), keepdims, to_stream(s)), {a});
 }
 
 namespace {

@@ -10,6 +10,13 @@
 
 namespace holdfast {
 
+const array& only(const std::vector<array>& inputs) {
+  if (inputs.size() != 1) {
+    throw std::invalid_argument(text("expected 1 input, got ", inputs.size()));
+  }
+  return inputs[0];
+}
+
 int checked_axis(const char* op, int axis, size_t ndim) {
   int count = static_cast<int>(ndim);
   if (axis < -count || axis >= count) {

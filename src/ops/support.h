@@ -95,6 +95,9 @@ void dispatch_item_size(size_t item, F&& f) {
   }
 }
 
+// The one input; std::invalid_argument when there is another number of them.
+const array& only(const std::vector<array>& inputs);
+
 // The arguments as a vector; temporaries are moved, not counted twice.
 template <typename... Arrays>
 std::vector<array> inputs_of(Arrays&&... arrays) {
@@ -104,13 +107,14 @@ std::vector<array> inputs_of(Arrays&&... arrays) {
   return inputs;
 }
 
+// A node whose inputs the op has checked.
 template <typename T, typename... Args>
 array make_node(Shape shape, Dtype dtype, std::vector<array> inputs, StreamOrDevice s,
                 Args&&... args) {
-  return array(
-      std::move(shape), dtype,
-      std::allocate_shared<T>(PoolAllocator<T>(), to_stream(s), std::forward<Args>(args)...),
-      std::move(inputs));
+  auto primitive =
+      std::allocate_shared<T>(PoolAllocator<T>(), to_stream(s), std::forward<Args>(args)...);
+  primitive->set_checked();
+  return array(std::move(shape), dtype, std::move(primitive), std::move(inputs));
 }
 
 // --- for rules of derivatives and of vmap ---

@@ -6,12 +6,14 @@
 #include <holdfast/utils.h>
 
 #include "kernels/cpu/fused.h"
+#include "ops/elementwise.h"
 
 namespace holdfast::detail {
 
-Compiled::Compiled(std::span<const Call* const> calls, std::span<const int> inputs,
-                   std::span<const int> outputs, std::span<const ValueInfo> values)
-    : Op(calls.back()->primitive->stream()) {
+constexpr const char* primitive_name = "Compiled";
+
+CompiledSteps::CompiledSteps(std::span<const Call* const> calls, std::span<const int> inputs,
+                             std::span<const int> outputs, std::span<const ValueInfo> values) {
   std::unordered_map<int, uint16_t> places;
   for (int input : inputs) places.emplace(input, static_cast<uint16_t>(places.size()));
   for (const Call* call : calls) {
@@ -29,8 +31,8 @@ Compiled::Compiled(std::span<const Call* const> calls, std::span<const int> inpu
   kernels_.emplace(steps_, outputs_);
 }
 
-void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
-                      std::vector<array>& outputs) {
+void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
+                           std::vector<array>& outputs) {
   const Shape& shape = outputs.back().shape();
   bool one_shape = std::all_of(outputs.begin(), outputs.end(),
                                [&](const array& output) { return output.shape() == shape; });
@@ -47,14 +49,14 @@ void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_donatable()) donatable |= 1u << i;
   }
-  cpu::encode_fused(encoder,
-                    {&shape, inputs, donatable, std::span(steps.data(), steps.size()), name()});
+  cpu::encode_fused(
+      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size()), primitive_name});
 }
 
 // Without fixed shapes what had one shape in the trace may have several now, each of which the next
 // one broadcasts: an output is then computed over its own shape, by the steps that it needs.
-void Compiled::encode_separately(Encoder& encoder, const std::vector<array>& inputs, array& output,
-                                 size_t step) const {
+void CompiledSteps::encode_separately(Encoder& encoder, const std::vector<array>& inputs,
+                                      array& output, size_t step) const {
   std::vector<uint16_t> place(steps_.size(), 0);
   std::vector<bool> needed(steps_.size(), false);
   needed[step] = true;
@@ -85,10 +87,10 @@ void Compiled::encode_separately(Encoder& encoder, const std::vector<array>& inp
     }
   }
   steps.back().output = &output;
-  cpu::encode_fused(encoder, {&output.shape(), used, 0, steps, name()});
+  cpu::encode_fused(encoder, {&output.shape(), used, 0, steps, primitive_name});
 }
 
-std::vector<Shape> Compiled::output_shapes(const std::vector<array>& inputs) {
+std::vector<Shape> CompiledSteps::output_shapes(const std::vector<array>& inputs) const {
   std::vector<Shape> shapes, results;
   for (const FusedStep& step : steps_) {
     Shape shape;
@@ -103,4 +105,42 @@ std::vector<Shape> Compiled::output_shapes(const std::vector<array>& inputs) {
   return results;
 }
 
+std::string CompiledSteps::name() const {
+  std::string result = primitive_name;
+  for (const FusedStep& step : steps_) {
+    result += '_';
+    result += step.op == conversion_code
+                  ? "AsType"
+                  : cpu::elementwise_name(static_cast<cpu::ElementwiseOp>(step.op));
+    for (int i = 0; i < step.arity; ++i) {
+      bool is_result = step.values[i] >= FusedStep::result;
+      result += is_result ? "_r" : "_i";
+      result += std::to_string(is_result ? step.values[i] - FusedStep::result : step.values[i]);
+    }
+    result += text('_', step.operand_dtype, '_', step.dtype);
+  }
+  for (size_t step : outputs_) result += "_o" + std::to_string(step);
+  return result;
+}
+
 }  // namespace holdfast::detail
+
+namespace holdfast {
+
+Compiled::Compiled(Stream stream, std::unique_ptr<detail::CompiledSteps> steps)
+    : Op(stream), steps_(std::move(steps)) {}
+Compiled::~Compiled() = default;
+
+std::string Compiled::lib_name() const { return steps_->name(); }
+const char* Compiled::name() const { return detail::primitive_name; }
+
+void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
+                      std::vector<array>& outputs) {
+  steps_->encode(encoder, inputs, outputs);
+}
+
+std::vector<Shape> Compiled::output_shapes(const std::vector<array>& inputs) {
+  return steps_->output_shapes(inputs);
+}
+
+}  // namespace holdfast

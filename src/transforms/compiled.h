@@ -1,9 +1,12 @@
-// Compiled: element-wise calls of a trace as one node.
+// What Compiled does: element-wise calls of a trace as one node.
 #pragma once
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
+
+#include <holdfast/primitives.h>
 
 #include "graph/op.h"
 #include "transforms/call.h"
@@ -14,18 +17,17 @@ namespace holdfast::detail {
 // Runs its steps as one pass of the block engine, as evaluation does with a group of nodes, or as a
 // kernel where that is there and faster, and gives the same bits. Which steps there are was decided
 // when the function was traced: a call makes one node, whatever their number.
-class Compiled final : public Op {
+class CompiledSteps {
  public:
   // `calls` are element-wise, in order, of one stream and one shape; `inputs` and `outputs` are the
   // numbers of the values that they share with others.
-  Compiled(std::span<const Call* const> calls, std::span<const int> inputs,
-           std::span<const int> outputs, std::span<const ValueInfo> values);
+  CompiledSteps(std::span<const Call* const> calls, std::span<const int> inputs,
+                std::span<const int> outputs, std::span<const ValueInfo> values);
 
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
-  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
-  const char* name() const override { return "Compiled"; }
-  size_t size() const { return steps_.size(); }
+  void encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs);
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) const;
+  // The ops with the numbers of their operands and their dtypes.
+  std::string name() const;
 
  private:
   void encode_separately(Encoder& encoder, const std::vector<array>& inputs, array& output,

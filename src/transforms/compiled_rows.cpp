@@ -100,7 +100,7 @@ class Planner {
 
   // Reductions read whole rows: what is the same along them is written out.
   uint16_t repeated(const Op& reduction) {
-    Op copy{Step::Kind::full_op, AsType::code, {reduction.operands[0]}, 0};
+    Op copy{Step::Kind::full_op, conversion_code, {reduction.operands[0]}, 0};
     copy.result = static_cast<uint16_t>(program_.values.size());
     add_value(Width::full, dtypes_[reduction.operands[0]]);
     ops_.push_back(copy);
@@ -108,7 +108,7 @@ class Planner {
   }
 
   bool is_chained(const Op& op) const {
-    if (op.kind != Step::Kind::full_op || op.code == AsType::code || op.operands.size() > 2 ||
+    if (op.kind != Step::Kind::full_op || op.code == conversion_code || op.operands.size() > 2 ||
         !chains_.ops[op.code] || dtypes_[op.result] != float32) {
       return false;
     }
@@ -164,7 +164,7 @@ class Planner {
     if (op.kind == Step::Kind::reduce) {
       step.reduction =
           &cpu::reduce_kernel(op.reduction, dtypes_[op.operands[0]], dtypes_[op.result]);
-    } else if (op.code == AsType::code) {
+    } else if (op.code == conversion_code) {
       step.convert = cpu::convert_kernel(dtypes_[op.operands[0]], dtypes_[op.result]);
     } else {
       step.kernel = cpu::elementwise_kernel(static_cast<ElementwiseOp>(op.code), lane);

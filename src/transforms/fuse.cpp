@@ -171,7 +171,9 @@ Calls make_compiled(std::span<const std::unique_ptr<Call>> group, const std::vec
     first.primitive =
         std::make_shared<CompiledRows>(calls, first.inputs, first.outputs, values, *rows);
   else
-    first.primitive = std::make_shared<Compiled>(calls, first.inputs, first.outputs, values);
+    first.primitive = std::make_shared<Compiled>(
+        calls.back()->primitive->stream(),
+        std::make_unique<CompiledSteps>(calls, first.inputs, first.outputs, values));
   return result;
 }
 

@@ -73,7 +73,7 @@ GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps,
   const cpu::simd::ChainKernels& chains = cpu::simd::chain_kernels();
   for (const FusedStep& step : steps) {
     bool is_chained = step.dtype == float32 && step.operand_dtype == float32 &&
-                      step.op != AsType::code && chains.ops[step.op];
+                      step.op != conversion_code && chains.ops[step.op];
     weight_ += is_chained ? chained_weight : block_weight;
   }
   steps_ = std::make_shared<const Steps>(std::move(own));

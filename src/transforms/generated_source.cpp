@@ -192,7 +192,7 @@ const char* conversion(Dtype from, Dtype to) {
 // The right side of the assignment that a step is; empty where there is none.
 std::string expression(const FusedStep& step, std::span<const std::string> operands) {
   if (!type_name(step.dtype) || !type_name(step.operand_dtype)) return {};
-  if (step.op == AsType::code) {
+  if (step.op == conversion_code) {
     const char* pattern = conversion(step.operand_dtype, step.dtype);
     return pattern ? filled(pattern, step.dtype, operands) : std::string();
   }

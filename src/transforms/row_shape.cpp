@@ -29,11 +29,11 @@ int64_t size_of(const Shape& shape) {
 }  // namespace
 
 std::optional<cpu::ReduceOp> row_reduction(const Call& call, std::span<const ValueInfo> values) {
-  const auto* reduce = dynamic_cast<const Reduce*>(call.primitive.get());
+  const auto* reduce = dynamic_cast<const Reduction*>(call.primitive.get());
   if (reduce == nullptr) return {};
   const Shape& shape = info(values, call.inputs[0]).shape;
   if (reduce->axes() != std::vector<int>{static_cast<int>(shape.size()) - 1}) return {};
-  return reduce->op();
+  return op_of(*reduce);
 }
 
 RowShape::RowShape(Shape full) : full_(std::move(full)), kept_(full_), single_(full_) {

@@ -1,0 +1,52 @@
+// Bases of the library's own primitives (primitives.h). Programs derive from Primitive.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <holdfast/primitive.h>
+
+namespace holdfast {
+
+class Encoder;
+
+namespace detail {
+
+struct FusedGroup;
+struct Record;
+
+// Encodes the same commands on the CPU device and under the GPU model.
+class Op : public Primitive {
+ public:
+  explicit Op(Stream stream) : Primitive(stream) { traits_.name_is_literal = true; }
+  virtual void encode(Encoder& encoder, const std::vector<array>& inputs,
+                      std::vector<array>& outputs) = 0;
+  void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) final;
+  void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) final;
+  // How a file of functions calls the op; nothing: it cannot be saved.
+  virtual std::optional<Record> record() const;
+  // The input that output `i` only hands on, or -1.
+  virtual int handed_on(int /*output*/) const { return -1; }
+
+  // What the op's function gives, where a result of that shape and dtype is expected of it.
+  virtual std::optional<array> call(const std::vector<array>& inputs, const Shape& shape,
+                                    Dtype dtype);
+  // Throws unless `call` gives this node: std::invalid_argument, or what the function throws. For
+  // primitives with traits().is_unchecked.
+  void check(const std::vector<array>& inputs, const Shape& shape, Dtype dtype);
+  // Whoever makes the node has checked it.
+  void set_checked() { traits_.is_unchecked = false; }
+};
+
+// An element-wise primitive: `traits_.elementwise` is set, and evaluation passes whole groups.
+class FusableOp : public Op {
+ public:
+  using Op::Op;
+  virtual void encode_group(Encoder& encoder, const FusedGroup& group) = 0;
+  // Not called by evaluation, which always makes a group, if only of one.
+  void encode(Encoder& encoder, const std::vector<array>& inputs,
+              std::vector<array>& outputs) override;
+};
+
+}  // namespace detail
+}  // namespace holdfast

@@ -1,0 +1,156 @@
+// Nodes that a program builds of the library's primitives: those that no op would make are refused.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <holdfast/holdfast.h>
+#include <holdfast/primitives.h>
+
+#include "ops/array_testing.h"
+
+using namespace holdfast;
+
+namespace {
+
+template <class Name>
+array node(Shape shape, Dtype dtype, std::vector<array> inputs) {
+  return array(shape, dtype, std::make_shared<Name>(default_stream(default_device())), inputs);
+}
+
+array reduced(Shape shape, Dtype dtype, std::vector<int> axes, std::vector<array> inputs,
+              Reduce::ReduceType type = Reduce::Sum) {
+  Stream s = default_stream(default_device());
+  return array(shape, dtype, std::make_shared<Reduce>(s, type, axes), inputs);
+}
+
+array largest(Shape shape, Dtype dtype, int axis, std::vector<array> inputs) {
+  Stream s = default_stream(default_device());
+  return array(shape, dtype, std::make_shared<ArgReduce>(s, ArgReduce::ArgMax, axis), inputs);
+}
+
+bool is_same(const array& a, const array& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && array_equal(a, b).item<bool>();
+}
+
+}  // namespace
+
+TEST_CASE("primitives: element-wise nodes are checked when they are built") {
+  array a = ones({2, 3}), integers = ones({2, 3}, int32);
+  CHECK(is_same(node<Add>({2, 3}, float32, {a, a}), a + a));
+  CHECK(is_same(node<Add>({2, 3}, float32, {a, ones({3})}), a + a));
+  CHECK_THROWS_WITH_AS(node<Add>({2, 3}, float32, {a}),
+                       "[array] a node of Add: [add] expected 2 inputs, got 1",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(node<Add>({2, 3}, float32, {}), std::invalid_argument);
+  CHECK_THROWS_AS(node<Add>({2, 3}, float32, {a, a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(node<Select>({2, 3}, float32, {a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(node<Add>({2, 3}, float32, {a, ones({2})}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      node<Add>({6}, float32, {a, a}),
+      "[array] a node of Add: expected float32 of shape (2,3), got float32 of shape (6)",
+      std::invalid_argument);
+  CHECK_THROWS_AS(node<Add>({2, 3}, int32, {a, a}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(node<Add>({2, 3}, float32, {a, integers}),
+                       "[array] a node of Add: expected float32 as input 1, got int32",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(node<Exp>({2, 3}, float32, {integers}), std::invalid_argument);
+  CHECK_THROWS_AS(node<BitwiseAnd>({2, 3}, float32, {a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(array::make_arrays({{2, 3}, {2, 3}}, {float32, float32},
+                                     std::make_shared<Add>(default_stream(default_device())), {a}),
+                  std::invalid_argument);
+
+  auto conversion = std::make_shared<AsType>(default_stream(default_device()), int32);
+  CHECK(is_same(array({2, 3}, int32, conversion, {a}), integers));
+  CHECK(is_same(array({2, 3}, int32, conversion, {integers}), integers));
+  CHECK_THROWS_AS(array({2, 3}, int32, conversion, {}), std::invalid_argument);
+  CHECK_THROWS_AS(array({2, 3}, float32, conversion, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(array({6}, int32, conversion, {integers}), std::invalid_argument);
+}
+
+TEST_CASE("primitives: reductions are checked when they are built") {
+  array a = reshape(arange(6.0f), {2, 3});
+  CHECK(is_same(reduced({2, 1}, float32, {1}, {a}), sum(a, 1, true)));
+  CHECK(is_same(reduced({2}, float32, {1}, {a}), sum(a, 1)));
+  CHECK(is_same(reduced({}, bool_, {0, 1}, {a}, Reduce::Or), any(a)));
+  CHECK(is_same(reduced({2, 3}, float32, {}, {a}), a));
+  CHECK(is_same(reduced({2, 1}, float32, {1}, {zeros({2, 0})}), zeros({2, 1})));
+  CHECK(is_same(reduced({2}, float32, {1}, {ones({2, 70000}, float16)}), full({2}, 70000.0f)));
+  CHECK_THROWS_WITH_AS(reduced({2}, float32, {2}, {a}),
+                       "[sum] axis 2 is out of range for an array with 2 dimensions",
+                       std::out_of_range);
+  CHECK_THROWS_WITH_AS(
+      reduced({2}, float32, {-1}, {a}),
+      "[array] a node of Sum: expected axes that are counted from the front, in order",
+      std::invalid_argument);
+  CHECK_THROWS_AS(reduced({}, float32, {1, 0}, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(reduced({2}, float32, {1, 1}, {a}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(reduced({2}, float32, {1}, {}),
+                       "[array] a node of Sum: expected 1 input, got 0", std::invalid_argument);
+  CHECK_THROWS_AS(reduced({3}, float32, {1}, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(reduced({2}, int32, {1}, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(reduced({2}, float32, {1}, {zeros({2, 0})}, Reduce::Max), std::invalid_argument);
+  CHECK_THROWS_AS(reduced({2}, float32, {1}, {a}, static_cast<Reduce::ReduceType>(7)),
+                  std::invalid_argument);
+
+  CHECK(is_same(largest({2, 1}, uint32, 1, {a}), argmax(a, 1, true)));
+  CHECK(is_same(largest({3}, uint32, 0, {a}), argmax(a, 0)));
+  CHECK_THROWS_AS(largest({2}, uint32, 2, {a}), std::out_of_range);
+  CHECK_THROWS_AS(largest({}, uint32, 0, {array(1.0f)}), std::out_of_range);
+  CHECK_THROWS_AS(largest({2}, uint32, -1, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(largest({2}, uint32, 1, {a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(largest({2}, int32, 1, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(largest({2}, uint32, 1, {zeros({2, 0})}), std::invalid_argument);
+}
+
+TEST_CASE("primitives: derivatives of reductions whose shape has lost the axes, or kept them") {
+  array a = reshape(arange(6.0f), {2, 3}) + 1.0f;
+  for (Shape shape : {Shape{2}, Shape{2, 1}}) {
+    auto by_node = [&](Reduce::ReduceType type) {
+      return grad([shape, type](const array& x) {
+        return sum(square(reduced(shape, float32, {1}, {x}, type)));
+      });
+    };
+    CHECK(is_same(by_node(Reduce::Sum)(a),
+                  grad([](const array& x) { return sum(square(sum(x, 1))); })(a)));
+    CHECK(is_same(by_node(Reduce::Max)(a),
+                  grad([](const array& x) { return sum(square(max(x, 1))); })(a)));
+  }
+}
+
+TEST_CASE("primitives: a shape without the axes cannot be compiled for any shape") {
+  auto squeezed = [](const std::vector<array>& in) {
+    return std::vector<array>{largest({2}, uint32, 1, in)};
+  };
+  array a = reshape(arange(6.0f), {2, 3});
+  CHECK(is_same(compile(squeezed)({a})[0], argmax(a, 1)));
+  CHECK_THROWS_AS(compile(squeezed, true)({a}), std::invalid_argument);
+}
+
+TEST_CASE("primitives: every row of the table has its class") {
+  Stream s = default_stream(default_device());
+  array a = ones({2}), b = ones({2}, bool_), i = ones({2}, int32);
+#define UNARY(function, Name, rule, in_types, description) \
+  for (const array& x : {a, b, i}) {                       \
+    std::string types = #in_types;                         \
+    if ((types == "number" && x.dtype() == bool_) ||       \
+        (types == "integral" && x.dtype() == float32))     \
+      continue;                                            \
+    array result = function(x);                            \
+    CHECK(typeid(result.primitive()) == typeid(Name));     \
+    CHECK(Name(s).is_equivalent(result.primitive()));      \
+    CHECK(std::string(Name(s).name()) == #Name);           \
+  }
+#include <holdfast/elementwise.def>
+#define BINARY(function, Name, rule, in_types, description)           \
+  for (const array& x : {a, i}) {                                     \
+    std::string types = #in_types;                                    \
+    if (types.starts_with("integ") && x.dtype() == float32) continue; \
+    array result = function(x, x);                                    \
+    CHECK(typeid(result.primitive()) == typeid(Name));                \
+    CHECK(Name(s).is_equivalent(result.primitive()));                 \
+  }
+#include <holdfast/elementwise.def>
+  CHECK(typeid(where(b, a, a).primitive()) == typeid(Select));
+}
