@@ -13,9 +13,12 @@
 namespace holdfast::exec {
 namespace {
 
-// Waking a sleeping worker costs about 8 µs: each one must have this many bytes to move to pay for
+// Waking a sleeping worker costs 10 to 30 µs: each one must have this many bytes to move to pay for
 // it.
 constexpr int64_t work_per_helper = int64_t{256} << 10;
+// How long a worker that has run out of work looks for more before it sleeps: ops of a step follow
+// each other in less, and find it awake.
+constexpr auto look_before_sleep = std::chrono::microseconds(HOLDFAST_CONTROLLED ? 2 : 50);
 // How long the thread that owns a job spins for its last helpers before it sleeps.
 constexpr int spins_for_helpers = 4000;
 
@@ -59,7 +62,7 @@ struct Job {
       : run(function),
         parameters(argument),
         tasks(task_count),
-        shares(8 * (helpers + 1)),
+        shares(3 * (helpers + 1)),
         wanted(helpers) {}
 
   void (*const run)(void*, int64_t, int64_t);
@@ -165,6 +168,7 @@ class CpuDevice final : public Device, private TaskRunner {
       }
     }
     stopping_ = true;
+    calls_.fetch_add(1, std::memory_order_relaxed);
     work_.notify_all();
     bool drained = unfinished_ == 0;
     // Threads of the user's may go on to submit and to wait: they find no workers.
@@ -295,7 +299,8 @@ class CpuDevice final : public Device, private TaskRunner {
     if (cores_are_busy()) return;
     if (idle_workers_ > woken_workers_) {
       ++woken_workers_;
-      work_.notify_one();
+      calls_.fetch_add(1, std::memory_order_relaxed);
+      if (woken_workers_ > looking_workers_) work_.notify_one();
       return;
     }
     if (static_cast<int>(workers_.size()) >= threads_ || stopping_) return;
@@ -312,18 +317,37 @@ class CpuDevice final : public Device, private TaskRunner {
 
   void work() {
     std::unique_lock lock(mutex_);
+    bool has_worked = false;
     while (!stopping_) {
       if (jobs_) {
         help(*jobs_, lock);
+        has_worked = true;
       } else if (ready_.first) {
         run_first(*ready_.first, lock);
+        has_worked = true;
       } else {
         ++idle_workers_;
-        work_.wait(lock);
+        // Whoever gives us work needs a core, too.
+        if (std::exchange(has_worked, false) && looking_workers_ + 1 < threads_) {
+          look_for_work(lock);
+        } else {
+          work_.wait(lock);
+        }
         --idle_workers_;
         if (woken_workers_ > 0) --woken_workers_;
       }
     }
+  }
+
+  // Returns when a worker is called, or after a while.
+  void look_for_work(std::unique_lock<sync::Mutex>& lock) {
+    ++looking_workers_;
+    const uint64_t seen = calls_.load(std::memory_order_relaxed);
+    lock.unlock();
+    const auto end = sync::now() + look_before_sleep;
+    while (calls_.load(std::memory_order_relaxed) == seen && sync::now() < end) sync::pause();
+    lock.lock();
+    --looking_workers_;
   }
 
   // --- jobs ---
@@ -404,11 +428,13 @@ class CpuDevice final : public Device, private TaskRunner {
   QueueList ready_, blocked_;
   Job* jobs_ = nullptr;
   std::vector<sync::Thread> workers_;
-  int idle_workers_ = 0;   // asleep, or woken and not yet running
-  int woken_workers_ = 0;  // of those: told to run
-  int running_ = 0;        // threads that run a list or help: workers and others
-  int unfinished_ = 0;     // lists submitted and not completed
-  uint64_t searches_ = 0;  // of find_ready
+  int idle_workers_ = 0;             // asleep or looking, or woken and not yet running
+  int woken_workers_ = 0;            // of those: told to run
+  int looking_workers_ = 0;          // of those: not asleep yet
+  sync::Atomic<uint64_t> calls_{0};  // of workers; changed with the mutex held
+  int running_ = 0;                  // threads that run a list or help: workers and others
+  int unfinished_ = 0;               // lists submitted and not completed
+  uint64_t searches_ = 0;            // of find_ready
   bool stopping_ = false;
 };
 
