@@ -82,9 +82,19 @@ void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
   }
   cpu::QuantizedProductPlan plan(out.dtype(), format_, transposed_, batch, m, n, k, left_count,
                                  right_count);
-  for (const array& input : dense) encoder.input(input);
+  array rows = x;
+  if (int64_t bytes = plan.prepared_bytes()) {
+    rows = make_temporary(encoder, static_cast<size_t>(bytes * left_count));
+    encoder.input(x);
+    encoder.output(rows);
+    encoder.native(name(), left_count, bytes * left_count,
+                   [=, source = x.data<char>(), target = rows.data<char>()](
+                       int64_t begin, int64_t end) { plan.prepare(begin, end, source, target); });
+  }
+  const void* from = rows.data<char>();
+  encoder.input(rows);
+  for (size_t i = 1; i < dense.size(); ++i) encoder.input(dense[i]);
   encoder.output(out);
-  const void* from = x.data<char>();
   cpu::QuantizedMatrix matrix{w.data<char>(), dense[2].data<char>(),
                               affine ? dense[3].data<char>() : nullptr};
   size_t indices = affine ? 4 : 3;

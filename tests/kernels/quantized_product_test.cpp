@@ -31,9 +31,12 @@ void check_ranges(Random& random, Dtype::Val dtype, int64_t m, int64_t n, int64_
   const uint32_t left[batch] = {2, 0, 0, 1}, right[batch] = {0, 0, 0, 0};
   QuantizedProductPlan plan(dtype, format, transposed, batch, m, n, k, left_count, 1);
   Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
+  Aligned<char> prepared(left_count * plan.prepared_bytes());
+  const void* from = plan.prepared_bytes() > 0 ? static_cast<void*>(prepared.get()) : x.get();
+  if (plan.prepared_bytes() > 0) plan.prepare(0, left_count, x.get(), prepared.get());
   auto run = [&](int64_t length, Aligned<T>& out) {
     for (int64_t begin = 0; begin < plan.tasks(); begin += length) {
-      plan.run(begin, std::min(plan.tasks(), begin + length), x.get(),
+      plan.run(begin, std::min(plan.tasks(), begin + length), from,
                {codes.get(), scales.get(), biases.get()}, left, right, out.get(), scratch.get());
     }
   };

@@ -53,15 +53,19 @@ class QuantizedProductPlan {
 
   int64_t tasks() const { return tasks_; }
   size_t task_scratch_bytes() const { return scratch_bytes_; }
-  // Tasks [begin, end) one after the other. `left`, `right`: indices per batch, or null for b
-  // modulo the count. Throws std::out_of_range for one beyond the count.
+  // Few rows are brought into another form first: so many bytes each of the left_count matrices x,
+  // or none at all.
+  int64_t prepared_bytes() const { return prepared_bytes_; }
+  void prepare(int64_t begin, int64_t end, const void* x, void* prepared) const;
+  // Tasks [begin, end) one after the other. `x`: prepared, where it has to be. `left`, `right`:
+  // indices per batch, or null for b modulo the count. Throws std::out_of_range for one beyond the
+  // count.
   void run(int64_t begin, int64_t end, const void* x, const QuantizedMatrix& w,
            const uint32_t* left, const uint32_t* right, void* out, void* task_scratch) const;
 
  private:
-  // `prepared`: the task before had the same x, and left in scratch what it made of it.
-  void run_few(const char* x, bool prepared, const QuantizedMatrix& w, int64_t first, int64_t count,
-               char* out, void* scratch) const;
+  void run_few(const char* x, const QuantizedMatrix& w, int64_t first, int64_t count, char* out,
+               void* scratch) const;
   void run_many(const char* x, const QuantizedMatrix& w, int64_t row, int64_t rows, int64_t first,
                 int64_t count, char* out, void* scratch) const;
 
@@ -71,6 +75,8 @@ class QuantizedProductPlan {
   bool transposed_;
   int64_t m_, n_, k_, left_count_, right_count_;
   bool few_;
+  bool vector_;  // x is prepared for dot_vector
+  int64_t prepared_bytes_ = 0;
   int64_t tile_rows_ = 0, tile_columns_ = 0, row_tiles_ = 0, column_tiles_ = 0;
   int64_t tasks_ = 0;
   size_t scratch_bytes_ = 0, stage_bytes_ = 0;

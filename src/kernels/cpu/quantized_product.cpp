@@ -12,8 +12,6 @@ HOLDFAST_SIMD_TABLE(QuantizedKernels, quantized_kernels)
 
 namespace holdfast::cpu {
 
-bool simd::has_quantized_pairs() { return has_bfloat16_dot(); }
-
 namespace {
 
 constexpr int64_t few_rows = 6;  // up to here each weight is made once and used at once
@@ -39,15 +37,20 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
       k_(k),
       left_count_(left_count),
       right_count_(right_count),
-      few_(m <= few_rows || k == 0) {
+      few_(m <= few_rows || k == 0),
+      vector_(transposed && m == 1 && k % 128 == 0 && dtype != Dtype::Val::float32 &&
+              format.mode == QuantizationMode::affine && format.bits == 4 &&
+              simd::quantized_kernels().dot_vector != nullptr) {
   if (batch == 0 || m == 0 || n == 0) return;
   auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
   if (few_) {
     tile_rows_ = m;
     tile_columns_ =
         transposed ? std::clamp(n / usual_tasks / 4 * 4, fewest_columns, most_columns) : piece;
-    // The widened x; then a piece of weights; then sums (or the prepared x for pairs).
-    scratch_bytes_ = bytes(divide_up(m * k, 16) * 16 + piece + m * piece) + simd::pair_bytes(k);
+    int64_t floats = vector_ ? simd::prepared_floats(k, format.group_size) : m * k;
+    prepared_bytes_ = divide_up(floats, 16) * 64;
+    // A piece of weights; then sums.
+    scratch_bytes_ = bytes(piece + m * piece);
   } else {
     tile_rows_ = std::min(m, largest_rows);
     tile_columns_ = std::min(n, largest_columns);
@@ -60,6 +63,20 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
   row_tiles_ = divide_up(m, tile_rows_);
   column_tiles_ = divide_up(n, tile_columns_);
   tasks_ = batch * row_tiles_ * column_tiles_;
+}
+
+void QuantizedProductPlan::prepare(int64_t begin, int64_t end, const void* x,
+                                   void* prepared) const {
+  const simd::QuantizedKernels& kernels = simd::quantized_kernels();
+  for (int64_t left = begin; left < end; ++left) {
+    const char* from = static_cast<const char*>(x) + left * m_ * k_ * item_;
+    char* to = static_cast<char*>(prepared) + left * prepared_bytes_;
+    if (vector_) {
+      kernels.prepare_vector(dtype_, from, k_, format_.group_size, to);
+    } else {
+      kernels.widen(dtype_, from, m_ * k_, reinterpret_cast<float*>(to));
+    }
+  }
 }
 
 void QuantizedProductPlan::run(int64_t begin, int64_t end, const void* x, const QuantizedMatrix& w,
@@ -75,7 +92,7 @@ void QuantizedProductPlan::run(int64_t begin, int64_t end, const void* x, const 
     return index;
   };
   int64_t scale_item = format_.mode == QuantizationMode::affine ? item_ : 1;
-  const char* prepared = nullptr;
+  const int64_t left_bytes = few_ ? prepared_bytes_ : m_ * k_ * item_;
   int64_t together = 1;
   for (int64_t task = begin; task < end; task += together) {
     int64_t batch = task / tiles, tile = task % tiles;
@@ -89,25 +106,23 @@ void QuantizedProductPlan::run(int64_t begin, int64_t end, const void* x, const 
         static_cast<const char*>(w.codes) + format_.packed_bytes(elements),
         static_cast<const char*>(w.scales) + groups * scale_item,
         w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + groups * scale_item};
-    const char* from = static_cast<const char*>(x) + left_index * m_ * k_ * item_;
+    const char* from = static_cast<const char*>(x) + left_index * left_bytes;
     char* to = static_cast<char*>(out) + batch * m_ * n_ * item_;
     int64_t row = tile / column_tiles_ * tile_rows_, column = tile % column_tiles_ * tile_columns_;
     int64_t rows = std::min(tile_rows_, m_ - row);
     int64_t columns = std::min(together * tile_columns_, n_ - column);
     if (few_) {
-      run_few(from, from == prepared, matrix, column, columns, to, task_scratch);
-      prepared = from;
+      run_few(from, matrix, column, columns, to, task_scratch);
     } else {
       run_many(from, matrix, row, rows, column, columns, to, task_scratch);
     }
   }
 }
 
-void QuantizedProductPlan::run_few(const char* x, bool prepared, const QuantizedMatrix& w,
-                                   int64_t first, int64_t count, char* out, void* scratch) const {
+void QuantizedProductPlan::run_few(const char* x, const QuantizedMatrix& w, int64_t first,
+                                   int64_t count, char* out, void* scratch) const {
   const simd::QuantizedKernels& kernels = simd::quantized_kernels();
-  auto* wide = static_cast<float*>(scratch);
-  float* made = wide + divide_up(m_ * k_, 16) * 16;
+  auto* made = static_cast<float*>(scratch);
   float* sums = made + piece;
   int64_t scale_item = format_.mode == QuantizationMode::affine ? item_ : 1;
   auto row_at = [&](int64_t element) {
@@ -117,15 +132,12 @@ void QuantizedProductPlan::run_few(const char* x, bool prepared, const Quantized
         static_cast<const char*>(w.scales) + group,
         w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + group};
   };
-  if (transposed_ && m_ == 1 && dtype_ == Dtype::Val::bfloat16 && k_ % 128 == 0 &&
-      format_ == QuantizedFormat{QuantizationMode::affine, 4, 64} && simd::has_quantized_pairs()) {
-    void* pairs = sums + m_ * piece;
-    if (!prepared) kernels.prepare_pairs(x, k_, pairs);
-    kernels.dot_pairs(pairs, k_, row_at(first * k_), count, sums);
+  if (vector_) {
+    kernels.dot_vector(dtype_, x, k_, format_.group_size, row_at(first * k_), count, sums);
     kernels.narrow(dtype_, sums, count, out + first * item_);
     return;
   }
-  if (!prepared) kernels.widen(dtype_, x, m_ * k_, wide);
+  const auto* wide = reinterpret_cast<const float*>(x);
   if (transposed_) {
     for (int64_t n = first; n < first + count; ++n) {
       simd::QuantizedRow row = row_at(n * k_);

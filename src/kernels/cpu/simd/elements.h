@@ -257,6 +257,17 @@ inline Lanes<F> load_lanes(const Float16* from) {
 // The first `count` lanes; the others are zero.
 template <typename F, typename T>
 inline Lanes<F> load_some_lanes(const T* from, int64_t count) {
+#if defined(__AVX512F__)
+  [[maybe_unused]] const auto some = static_cast<__mmask16>((uint32_t{1} << count) - 1);
+  if constexpr (is_same<F, float> && is_same<T, float>) {
+    return (Lanes<F>)_mm512_maskz_loadu_ps(some, from);
+  } else if constexpr (is_same<F, float> && is_same<T, BFloat16>) {
+    __m256i half = _mm256_maskz_loadu_epi16(some, from);
+    return (Lanes<F>)((Words)_mm512_maskz_cvtepu16_epi32(0xffff, half) << 16);
+  } else if constexpr (is_same<F, float> && is_same<T, Float16>) {
+    return (Lanes<F>)_mm512_maskz_cvtph_ps(0xffff, _mm256_maskz_loadu_epi16(some, from));
+  }
+#endif
   T padded[lane_count<F>] = {};
   std::memcpy(padded, from, static_cast<size_t>(count) * sizeof(T));
   return load_lanes<F>(padded);

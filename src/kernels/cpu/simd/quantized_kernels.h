@@ -28,15 +28,16 @@ struct QuantizedKernels {
   void (*widen)(Dtype::Val dtype, const void* from, int64_t count, float* to);
   void (*narrow)(Dtype::Val dtype, const float* from, int64_t count, void* to);
 
-  // A bfloat16 vector against rows of 4-bit affine codes with groups of 64, `depth` a multiple of
-  // 128, or null where the processor cannot multiply pairs of bfloat16. `prepared`: of
-  // prepare_pairs, pair_bytes(depth).
-  void (*prepare_pairs)(const void* x, int64_t depth, void* prepared);
-  void (*dot_pairs)(const void* prepared, int64_t depth, const QuantizedRow& rows, int64_t count,
-                    float* out);
+  // A vector of float16 or bfloat16 against rows of 4-bit affine codes, scales and biases of the
+  // same dtype, `depth` a multiple of 128; null where only AVX-512 would do. `prepared`: of
+  // prepare_vector, prepared_floats(depth, group).
+  void (*prepare_vector)(Dtype::Val dtype, const void* x, int64_t depth, int64_t group,
+                         void* prepared);
+  void (*dot_vector)(Dtype::Val dtype, const void* prepared, int64_t depth, int64_t group,
+                     const QuantizedRow& rows, int64_t count, float* out);
 };
-constexpr size_t pair_bytes(int64_t depth) {
-  return static_cast<size_t>(depth) * 2 + static_cast<size_t>(depth / 64) * 4 + 64;
+constexpr int64_t prepared_floats(int64_t depth, int64_t group) {
+  return depth + depth / 8 + depth / group;
 }
 
 struct QuantizeKernels {
@@ -51,6 +52,5 @@ struct QuantizeKernels {
 // Of the instruction set in use.
 const QuantizedKernels& quantized_kernels();
 const QuantizeKernels& quantize_kernels();
-bool has_quantized_pairs();
 
 }  // namespace holdfast::cpu::simd

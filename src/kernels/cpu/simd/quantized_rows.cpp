@@ -198,139 +198,158 @@ void add_scaled(float factor, const float* x, int64_t count, float* out) {
 
 #if defined(__AVX512F__)
 
-// A block of 128 codes is 64 bytes, read as 32 halves of 4 codes each. The j-th codes of all halves
-// meet the elements 4 i + j of x: x is stored in that order. A code c becomes the bfloat16 128 + c
-// with one logical operation; 128 times the sum of x is taken off with the bias.
-void prepare_pairs(const void* from, int64_t depth, void* prepared) {
-  const auto* x = static_cast<const BFloat16*>(from);
-  auto* ordered = static_cast<BFloat16*>(prepared);
-  auto* sums = reinterpret_cast<float*>(ordered + depth);
-  for (int64_t k = 0; k < depth; k += 128) {
-    for (int64_t i = 0; i < 32; i += 8) {
-      __m512i fours = _mm512_loadu_si512(x + k + 4 * i);
-      auto put = [&](int64_t j, __m512i words) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(ordered + k + j * 32 + i),
-                         _mm512_maskz_cvtepi64_epi16(0xff, words));
-      };
-      put(0, fours);
-      put(1, _mm512_maskz_srli_epi64(0xff, fours, 16));
-      put(2, _mm512_maskz_srli_epi64(0xff, fours, 32));
-      put(3, _mm512_maskz_srli_epi64(0xff, fours, 48));
+// --- a vector against 4-bit affine codes ---
+//
+// A block of 128 codes is 64 bytes, read as 16 words of 8 codes each: the j-th codes of all words
+// meet the elements 8 i + j of x, which is stored in that order. A word is moved so that two of its
+// codes lie where a float has its highest fraction bits; then one logical operation each makes
+// 16 + c and 256 + c of them. A block's sum begins below zero by what that is too much.
+
+constexpr int64_t block = 128;
+constexpr float high_offset = 16, low_offset = 256;
+
+void prepare_vector(Dtype::Val dtype, const void* from, int64_t depth, int64_t group,
+                    void* prepared) {
+  auto* ordered = static_cast<float*>(prepared);
+  float* starts = ordered + depth;
+  float* sums = starts + depth / 8;
+  const int64_t item = dtype == Dtype::Val::float32 ? 4 : 2;
+  const __m512i eighths =
+      _mm512_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120);
+  for (int64_t k = 0; k < depth; k += block) {
+    alignas(64) float wide[block];
+    widen_values(dtype, static_cast<const char*>(from) + k * item, block, wide);
+    __m512 start = _mm512_setzero_ps();
+    for (int64_t j = 0; j < 8; ++j) {
+      __m512 elements = _mm512_i32gather_ps(eighths, wide + j, sizeof(float));
+      _mm512_storeu_ps(ordered + k + j * 16, elements);
+      start -= elements * _mm512_set1_ps(j % 2 == 1 ? high_offset : low_offset);
     }
-    // The sums of its two groups, in all lanes of their halves.
-    auto pair = [&](int64_t at) {
-      LanePair<float> values = load_pair<float>(x + k + at);
-      return values.first + values.second;
-    };
-    __m512 first = (__m512)(pair(0) + pair(32)), second = (__m512)(pair(64) + pair(96));
-    __m512 sum = _mm512_maskz_shuffle_f32x4(0xffff, first, second, 0x44) +
-                 _mm512_maskz_shuffle_f32x4(0xffff, first, second, 0xee);
-    sum = sum + _mm512_maskz_shuffle_f32x4(0xffff, sum, sum, 0xb1);
-    sum = sum + _mm512_maskz_permute_ps(0xffff, sum, 0x4e);
-    sum = sum + _mm512_maskz_permute_ps(0xffff, sum, 0xb1);
-    sums[k / 64] = _mm512_cvtss_f32(sum);
-    sums[k / 64 + 1] = _mm_cvtss_f32(_mm512_maskz_extractf32x4_ps(0xf, sum, 2));
+    _mm512_storeu_ps(starts + k / 8, start);
+    for (int64_t i = 0; i < block; i += group < block ? group : block) {
+      Lanes<float> sum{};
+      for (int64_t at = i; at < i + group; at += 16) sum += load_lanes<float>(wide + at);
+      sums[(k + i) / group] = add_lanes<float>(sum);
+    }
   }
 }
 
 // How far ahead codes are asked for, into the second level: the first can wait for too few lines.
 constexpr int64_t fetch_bytes = 8192;
 
-// parts[r] += the codes that begin at a bit of the words of row r, plus 128, times x. The rows go
-// side by side: each is a chain.
-template <int bit, int rows>
-__attribute__((target("avx512bf16"), always_inline)) inline void add_codes(const __m512i* words,
-                                                                           const BFloat16* x,
-                                                                           __m512* parts) {
-  const __m512i mask = _mm512_set1_epi16(15), magic = _mm512_set1_epi16(0x4300);
-  auto elements = (__m512bh)_mm512_loadu_si512(x);
+// parts[r] += the codes 2 pair and 2 pair + 1 of each word of row r, plus their offsets, times x.
+// The rows go side by side: each is a chain.
+template <int pair, int rows>
+__attribute__((always_inline)) inline void add_codes(const __m512i* words, const float* x,
+                                                     __m512* parts) {
+  const __m512i high_bits = _mm512_set1_epi32(0x780000), low_bits = _mm512_set1_epi32(0x78000);
+  const __m512i high_one = (__m512i)_mm512_set1_ps(high_offset);
+  const __m512i low_one = (__m512i)_mm512_set1_ps(low_offset);
+  const __m512 low = _mm512_loadu_ps(x + 32 * pair), high = _mm512_loadu_ps(x + 32 * pair + 16);
+  constexpr int lowest = 8 * pair;  // bit of the words; it is to become the 15th
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) {
-    __m512i word = bit == 0 ? words[r] : _mm512_srli_epi16(words[r], bit);
-    // (word & 15) | 0x4300
-    __m512i number = _mm512_ternarylogic_epi32(word, mask, magic, 0xea);
-    parts[r] = _mm512_dpbf16_ps(parts[r], (__m512bh)number, elements);
+    __m512i word = lowest < 15 ? _mm512_maskz_slli_epi32(0xffff, words[r], 15 - lowest)
+                               : _mm512_maskz_srli_epi32(0xffff, words[r], lowest - 15);
+    // (word & bits) | one
+    auto number = [&](__m512i bits, __m512i one) {
+      return (__m512)_mm512_ternarylogic_epi32(word, bits, one, 0xea);
+    };
+    parts[r] = _mm512_fmadd_ps(number(low_bits, low_one), low, parts[r]);
+    parts[r] = _mm512_fmadd_ps(number(high_bits, high_one), high, parts[r]);
   }
 }
 
 // Rows from `first` on, of a matrix of `count`.
-template <int rows>
-__attribute__((target("avx512bf16"))) void dot_pair_rows(const void* prepared, int64_t depth,
-                                                         const QuantizedRow& matrix, int64_t first,
-                                                         int64_t count, float* out) {
-  const auto* x = static_cast<const BFloat16*>(prepared);
-  const auto* sums = reinterpret_cast<const float*>(x + depth);
-  const int64_t groups = depth / 64, row_bytes = depth / 2;
+template <typename T, int group, int rows>
+void dot_rows(const void* prepared, int64_t depth, const QuantizedRow& matrix, int64_t first,
+              int64_t count, float* out) {
+  const auto* x = static_cast<const float*>(prepared);
+  const float* starts = x + depth;
+  const float* sums = starts + depth / 8;
+  const int64_t groups = depth / group, row_bytes = depth / 2;
   const auto* codes = static_cast<const uint8_t*>(matrix.codes) + first * row_bytes;
-  const auto* scales = static_cast<const BFloat16*>(matrix.scales) + first * groups;
-  const auto* biases = static_cast<const BFloat16*>(matrix.biases) + first * groups;
-  // Not beyond the last row, where others may be at work. A group has 32 bytes of codes and 2 of
-  // each of scale and bias.
+  const auto* scales = static_cast<const T*>(matrix.scales) + first * groups;
+  const auto* biases = static_cast<const T*>(matrix.biases) + first * groups;
+  // Not beyond the last row, where others may be at work.
   const int64_t rest = (count - first - rows) * row_bytes;
   const int64_t ahead = rest < fetch_bytes ? rest : fetch_bytes;
-  __m512 total[rows], shift[rows];
+  const int64_t groups_ahead = ahead / (group / 2);
+  // The group of each lane's codes in a block.
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i group_of_lane = _mm512_maskz_srli_epi32(0xffff, lane, __builtin_ctz(group / 8));
+  __m512 total[rows];
 #pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) total[r] = shift[r] = _mm512_setzero_ps();
+  for (int r = 0; r < rows; ++r) total[r] = _mm512_setzero_ps();
   for (int64_t g = 0; g < groups; g += 16) {
-    int64_t some_groups = groups - g < 16 ? groups - g : 16;
+    const int64_t some = groups - g < 16 ? groups - g : 16;
+    const __m512 sum = (__m512)load_some_lanes<float>(sums + g, some);
     __m512 scale[rows];
-    auto some = static_cast<__mmask16>((1u << some_groups) - 1);
-    __m512 sum = _mm512_maskz_loadu_ps(some, sums + g);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) {
-      auto widened = [&](const BFloat16* from) {
-        __builtin_prefetch(reinterpret_cast<const char*>(from) + ahead / 16, 0, 2);
-        __m256i half = _mm256_maskz_loadu_epi16(some, from);
-        return _mm512_castsi512_ps(
-            _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, half), 16));
+      auto widened = [&](const T* from) {
+        __builtin_prefetch(from + groups_ahead, 0, 2);
+        return (__m512)load_some_lanes<float>(from, some);
       };
       scale[r] = widened(scales + r * groups + g);
-      __m512 bias = widened(biases + r * groups + g);
-      shift[r] = _mm512_fmadd_ps(bias - scale[r] * _mm512_set1_ps(128.0f), sum, shift[r]);
+      total[r] = _mm512_fmadd_ps(widened(biases + r * groups + g), sum, total[r]);
     }
-    for (int64_t pair = 0; pair < some_groups; pair += 2) {
-      int64_t k = (g + pair) * 64;
-      __m512i word[rows];
-      __m512 part[rows];
+    for (int64_t k = g * group; k < (g + some) * group; k += block) {
+      __m512i words[rows];
+      __m512 parts[rows];
+      const __m512 start = _mm512_loadu_ps(starts + k / 8);
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
         const uint8_t* from = codes + r * row_bytes + k / 2;
         __builtin_prefetch(from + ahead, 0, 2);
-        word[r] = _mm512_loadu_si512(from);
-        part[r] = _mm512_setzero_ps();
+        words[r] = _mm512_loadu_si512(from);
+        parts[r] = start;
       }
-      add_codes<0, rows>(word, x + k, part);
-      add_codes<4, rows>(word, x + k + 32, part);
-      add_codes<8, rows>(word, x + k + 64, part);
-      add_codes<12, rows>(word, x + k + 96, part);
-      // The first eight lanes belong to one group, the others to the next.
-      auto at = static_cast<int>(pair);
-      __m512i lanes = _mm512_mask_set1_epi32(_mm512_set1_epi32(at), 0xff00, at + 1);
+      add_codes<0, rows>(words, x + k, parts);
+      add_codes<1, rows>(words, x + k, parts);
+      add_codes<2, rows>(words, x + k, parts);
+      add_codes<3, rows>(words, x + k, parts);
+      __m512i places = group_of_lane + _mm512_set1_epi32(static_cast<int>(k / group - g));
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
-        __m512 factor = _mm512_maskz_permutexvar_ps(0xffff, lanes, scale[r]);
-        total[r] = _mm512_fmadd_ps(part[r], factor, total[r]);
+        __m512 factor = _mm512_maskz_permutexvar_ps(0xffff, places, scale[r]);
+        total[r] = _mm512_fmadd_ps(parts[r], factor, total[r]);
       }
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) {
-    out[first + r] = add_lanes<float>((Lanes<float>)(total[r] + shift[r]));
+  for (int r = 0; r < rows; ++r) out[first + r] = add_lanes<float>((Lanes<float>)total[r]);
+}
+
+template <typename T, int group>
+void dot_all_rows(const void* prepared, int64_t depth, const QuantizedRow& matrix, int64_t count,
+                  float* out) {
+  int64_t r = 0;
+  for (; r + 4 <= count; r += 4) dot_rows<T, group, 4>(prepared, depth, matrix, r, count, out);
+  for (; r < count; ++r) dot_rows<T, group, 1>(prepared, depth, matrix, r, count, out);
+}
+
+void dot_vector(Dtype::Val dtype, const void* prepared, int64_t depth, int64_t group,
+                const QuantizedRow& matrix, int64_t count, float* out) {
+  auto of_type = [&](auto type) {
+    using T = decltype(type);
+    auto* run = group == 32   ? dot_all_rows<T, 32>
+                : group == 64 ? dot_all_rows<T, 64>
+                              : dot_all_rows<T, 128>;
+    run(prepared, depth, matrix, count, out);
+  };
+  if (dtype == Dtype::Val::bfloat16) {
+    of_type(BFloat16{});
+  } else {
+    of_type(Float16{});
   }
 }
 
-void dot_pairs(const void* prepared, int64_t depth, const QuantizedRow& matrix, int64_t count,
-               float* out) {
-  int64_t r = 0;
-  for (; r + 4 <= count; r += 4) dot_pair_rows<4>(prepared, depth, matrix, r, count, out);
-  for (; r < count; ++r) dot_pair_rows<1>(prepared, depth, matrix, r, count, out);
-}
-
-constexpr auto prepare_or_null = prepare_pairs;
-constexpr auto dot_or_null = dot_pairs;
+constexpr auto prepare_or_null = prepare_vector;
+constexpr auto dot_or_null = dot_vector;
 #else
-constexpr void (*prepare_or_null)(const void*, int64_t, void*) = nullptr;
-constexpr void (*dot_or_null)(const void*, int64_t, const QuantizedRow&, int64_t, float*) = nullptr;
+constexpr decltype(simd::QuantizedKernels::prepare_vector) prepare_or_null = nullptr;
+constexpr decltype(simd::QuantizedKernels::dot_vector) dot_or_null = nullptr;
 #endif
 
 }  // namespace
