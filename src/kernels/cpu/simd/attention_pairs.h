@@ -105,10 +105,12 @@ inline void score_pair_rows(const simd::AttentionBlock& block, float scale, int6
 // Interleaving goes by groups of eight: 0-3 of each are in the first vector of two, 4-7 in the
 // second.
 inline void order_features(float* outputs, int64_t count) {
+  const __m512i first = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+  const __m512i second = first + _mm512_set1_epi32(8);
   for (int64_t i = 0; i < count; i += 32) {
-    float lanes[32];
-    std::memcpy(lanes, outputs + i, sizeof(lanes));
-    for (int l = 0; l < 32; ++l) outputs[i + l] = lanes[l % 8 / 4 * 16 + l / 8 * 4 + l % 4];
+    __m512 low = _mm512_loadu_ps(outputs + i), high = _mm512_loadu_ps(outputs + i + 16);
+    _mm512_storeu_ps(outputs + i, _mm512_maskz_permutex2var_ps(0xffff, low, first, high));
+    _mm512_storeu_ps(outputs + i + 16, _mm512_maskz_permutex2var_ps(0xffff, low, second, high));
   }
 }
 

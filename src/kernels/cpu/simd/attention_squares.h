@@ -37,9 +37,7 @@ HOLDFAST_TILES __attribute__((noinline)) inline int64_t score_squares(
   static constexpr TileShapes shapes;
   _tile_loadconfig(&shapes);
   for (int64_t j = 0; j < whole; j += square_keys) {
-    for (int64_t i = j; i < j + square_keys; ++i) {
-      fetch_row(values + i * block.value_stride, 0, block.value_features);
-    }
+    int64_t fetched = j;
     alignas(64) float found[square_keys * square];
     __asm__ volatile("" ::: "memory");
     _tile_zero(0);
@@ -57,6 +55,10 @@ HOLDFAST_TILES __attribute__((noinline)) inline int64_t score_squares(
       _tile_dpbf16ps(2, 4, 6);
       _tile_loadd(5, at + 3 * square * block.key_stride, key_bytes);
       _tile_dpbf16ps(3, 5, 6);
+      // A few values at a time: keys must not wait behind all of them.
+      for (; fetched < j + (d + 2 * square) * square_keys / block.features; ++fetched) {
+        fetch_row(values + fetched * block.value_stride, 0, block.value_features);
+      }
     }
     _tile_stored(0, found, 64);
     _tile_stored(1, found + square_units, 64);
@@ -81,44 +83,65 @@ HOLDFAST_TILES __attribute__((noinline)) inline void weigh_squares(
   constexpr int64_t keys_at_once = 2 * square;
   const auto* keys = static_cast<const BFloat16*>(block.keys);
   const auto* values = static_cast<const BFloat16*>(block.values);
-  // Twice: one is filled while the other is multiplied.
+  // The keys of the next block come after these values: fetched in as many parts as the values
+  // have.
+  const int64_t part_features =
+      round_up((block.features * 64 + block.value_features - 1) / block.value_features, 2 * square);
+  // Twice: one is filled while the other is multiplied. What was stored last would have to be
+  // waited for.
   alignas(64) uint32_t parts[2][4][square_units], rows[2][square_units] = {};
   static constexpr TileShapes shapes;
   _tile_loadconfig(&shapes);
   for (int64_t d = 0; d < block.value_features; d += 64) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int64_t first = 0; first < block.key_count; first += keys_at_once) {
+    const int64_t key_part = d / 64 * part_features;
+    const int64_t some = smaller_of(part_features, block.features - key_part);
+    auto put = [](uint32_t(&part)[4][square_units], int64_t p, int h, __m512i even, __m512i odd) {
+      _mm512_store_si512(part[2 * h] + p * square, _mm512_unpacklo_epi16(even, odd));
+      _mm512_store_si512(part[2 * h + 1] + p * square, _mm512_unpackhi_epi16(even, odd));
+    };
+    auto fill = [&](int64_t first) {
       auto& part = parts[first / keys_at_once % 2];
       uint32_t* row = rows[first / keys_at_once % 2];
-      int64_t count = smaller_of(keys_at_once, block.key_count - first);
+      const int64_t count = smaller_of(keys_at_once, block.key_count - first);
       auto pairs = static_cast<__mmask16>((1u << (count + 1) / 2) - 1);
       for (int64_t r = 0; r < block.rows; ++r) {
         const uint32_t* from = weights + r * pair_stride + first / 2;
         _mm512_store_si512(row + r * square, _mm512_maskz_loadu_epi32(pairs, from));
       }
-      for (int64_t p = 0; p < square; ++p) {
-        int64_t j = first + 2 * p;
-        const BFloat16* even = values + j * block.value_stride + d;
-        if (d == 0 && 2 * p < count) {
-          // The keys of the next block come after these values.
-          const BFloat16* key = keys + j * block.key_stride;
-          fetch_row(key, block.key_count * block.key_stride, block.features);
-          fetch_row(key, (block.key_count + 1) * block.key_stride, block.features);
+      const BFloat16* value = values + first * block.value_stride + d;
+      const BFloat16* next_key = keys + first * block.key_stride;
+      for (int64_t p = 0; p < count / 2; ++p) {
+        for (int64_t odd = 0; odd < 2; ++odd) {
+          fetch_row(next_key, block.key_count * block.key_stride + key_part, some);
+          next_key += block.key_stride;
         }
 #pragma GCC unroll 2
         for (int h = 0; h < 2; ++h) {
-          __m512i a = _mm512_setzero_si512(), b = a;
-          if (2 * p < count) a = _mm512_loadu_si512(even + 32 * h);
-          if (2 * p + 1 < count) b = _mm512_loadu_si512(even + block.value_stride + 32 * h);
-          _mm512_store_si512(part[2 * h] + p * square, _mm512_unpacklo_epi16(a, b));
-          _mm512_store_si512(part[2 * h + 1] + p * square, _mm512_unpackhi_epi16(a, b));
+          put(part, p, h, _mm512_loadu_si512(value + 32 * h),
+              _mm512_loadu_si512(value + block.value_stride + 32 * h));
+        }
+        value += 2 * block.value_stride;
+      }
+      if (count < keys_at_once) {
+        const __m512i none = _mm512_setzero_si512();
+        for (int64_t p = count / 2; p < square; ++p) {
+          const bool is_odd_one = 2 * p < count;
+          for (int h = 0; h < 2; ++h) {
+            put(part, p, h, is_odd_one ? _mm512_loadu_si512(value + 32 * h) : none, none);
+          }
         }
       }
       __asm__ volatile("" ::: "memory");
-      _tile_loadd(6, row, 64);
+    };
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    fill(0);
+    for (int64_t first = 0; first < block.key_count; first += keys_at_once) {
+      if (first + keys_at_once < block.key_count) fill(first + keys_at_once);
+      const auto& part = parts[first / keys_at_once % 2];
+      _tile_loadd(6, rows[first / keys_at_once % 2], 64);
       _tile_loadd(4, part[0], 64);
       _tile_dpbf16ps(0, 6, 4);
       _tile_loadd(5, part[1], 64);
