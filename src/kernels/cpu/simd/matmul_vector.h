@@ -90,7 +90,7 @@ inline F dot_piece(const F* x, const F* y, int64_t count) {
 }
 
 // The product of a row of the matrix with x, which is in the order of load_pair. One row after the
-// other: neighbouring rows are read as one stretch of memory, which the processor foresees.
+// other: neighbouring rows are read as one stretch of memory.
 template <typename T, typename F>
 inline F dot_row(const T* row, const F* x, int64_t count) {
   constexpr int width = lane_count<F>;
@@ -103,6 +103,7 @@ inline F dot_row(const T* row, const F* x, int64_t count) {
     k += 2 * width;
   };
   while (k + 4 * width <= count) {
+    fetch_far<4 * width * sizeof(T)>(row + k);
     add_pair(0);
     add_pair(2);
   }
@@ -122,6 +123,7 @@ __attribute__((target("avx512bf16"))) inline float dot_pair_row(const BFloat16* 
   __m512 sum[4] = {};
   int64_t k = 0;
   for (; k + 128 <= count; k += 128) {
+    fetch_far<256>(row + k);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
       sum[v] = _mm512_dpbf16_ps(sum[v], (__m512bh)_mm512_loadu_si512(row + k + 32 * v),
