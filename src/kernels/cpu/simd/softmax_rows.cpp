@@ -227,30 +227,20 @@ inline __m512i ordered(__m512i bits) {
   return _mm512_xor_si512(bits, _mm512_and_si512(sign, _mm512_set1_epi16(INT16_MAX)));
 }
 
-template <typename T>
-inline float half_maximum(const T* x, int64_t length) {
-  __m512i best[4];
-  for (__m512i& part : best) part = _mm512_set1_epi16(INT16_MIN);
-  int64_t i = 0;
-  for (; i + 4 * line_elements <= length; i += 4 * line_elements) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v)
-      best[v] = _mm512_max_epi16(best[v], ordered(_mm512_loadu_si512(x + i + v * line_elements)));
+// A maximum of bits, over several lines.
+struct HalfMaximum {
+  __m512i best = _mm512_set1_epi16(INT16_MIN);
+  void add(__m512i line) { best = _mm512_max_epi16(best, ordered(line)); }
+  template <typename T>
+  float value(T) const {
+    alignas(64) int16_t words[line_elements];
+    _mm512_store_si512(words, best);
+    int16_t largest = words[0];
+    for (int16_t word : words) largest = word > largest ? word : largest;
+    int16_t bits = largest < 0 ? static_cast<int16_t>(largest ^ INT16_MAX) : largest;
+    return to_float(T{static_cast<uint16_t>(bits)});
   }
-  for (; i < length; i += line_elements) {
-    bool whole = length - i >= line_elements;
-    __m512i line = whole ? _mm512_loadu_si512(x + i) : load_last_line(x + i, length - i);
-    best[0] = _mm512_max_epi16(best[0], ordered(line));
-  }
-  best[0] =
-      _mm512_max_epi16(_mm512_max_epi16(best[0], best[1]), _mm512_max_epi16(best[2], best[3]));
-  alignas(64) int16_t words[line_elements];
-  _mm512_store_si512(words, best[0]);
-  int16_t largest = words[0];
-  for (int16_t word : words) largest = word > largest ? word : largest;
-  int16_t bits = largest < 0 ? static_cast<int16_t>(largest ^ INT16_MAX) : largest;
-  return to_float(T{static_cast<uint16_t>(bits)});
-}
+};
 
 template <bool stream, typename T>
 inline void scale_half_row(const float* from, int64_t length, float factor, T* to) {
@@ -266,12 +256,12 @@ inline void scale_half_row(const float* from, int64_t length, float factor, T* t
   }
 }
 
-// With `stream`, past the cache: then `to` is aligned to 64 bytes.
-template <typename T>
-void half_row(const T* x, int64_t length, T* to, bool stream) {
-  alignas(64) float kept[simd::softmax_row_limit + line_elements];
-  float best = half_maximum(x, length);
+// As advance_rows. Without `writes` there is nothing in `kept` yet.
+template <bool stream, bool writes, typename T>
+inline float advance_half_rows(float* kept, float factor, T* to, const T* next, const T* after,
+                               int64_t length, float& best) {
   FloatVector sums[2] = {};
+  HalfMaximum largest;
   auto add = [&](const T* from, int64_t i) {
     LanePair<float> values = load_pair<float>(from);
     FloatVector first = half_exponential(values.first - best);
@@ -283,32 +273,56 @@ void half_row(const T* x, int64_t length, T* to, bool stream) {
   };
   int64_t i = 0;
   for (; i + line_elements <= length; i += line_elements) {
-    __builtin_prefetch(x + length + i, 0, 2);
-    add(x + i, i);
+    __builtin_prefetch(reinterpret_cast<const char*>(after + i) + fetch_ahead, 0, 2);
+    largest.add(_mm512_loadu_si512(after + i));
+    LanePair<float> scaled{};
+    if constexpr (writes) scaled = {load(kept + i) * factor, load(kept + i + 16) * factor};
+    add(next + i, i);
+    if constexpr (writes) put_pair<stream>(to + i, scaled);
   }
   if (i < length) {
+    if constexpr (writes) scale_half_row<false>(kept + i, length - i, factor, to + i);
+    largest.add(load_last_line(after + i, length - i));
     T last[line_elements];
-    _mm512_storeu_si512(last, load_last_line(x + i, length - i));
+    _mm512_storeu_si512(last, load_last_line(next + i, length - i));
     add(last, i);
   }
-  float factor = 1 / add_lanes<float>(sums[0] + sums[1]);
-  if (stream) {
-    scale_half_row<true>(kept, length, factor, to);
-  } else {
-    scale_half_row<false>(kept, length, factor, to);
+  best = largest.value(T{});
+  return add_lanes<float>(sums[0] + sums[1]);
+}
+
+// With `stream`, past the cache: then rows of `to` are aligned to 64 bytes.
+template <bool stream, typename T>
+void half_rows(const T* x, int64_t stride, int64_t length, int64_t count, T* to,
+               int64_t to_stride) {
+  alignas(64) float kept[simd::softmax_row_limit + line_elements];
+  auto row = [&](int64_t r) { return x + (r < count ? r : count - 1) * stride; };
+  HalfMaximum largest;
+  int64_t i = 0;
+  for (; i + line_elements <= length; i += line_elements) largest.add(_mm512_loadu_si512(x + i));
+  if (i < length) largest.add(load_last_line(x + i, length - i));
+  float best = largest.value(T{});
+  float total = advance_half_rows<stream, false>(kept, 0.0f, to, x, row(1), length, best);
+  for (int64_t r = 0; r + 1 < count; ++r, to += to_stride) {
+    total =
+        advance_half_rows<stream, true>(kept, 1 / total, to, row(r + 1), row(r + 2), length, best);
   }
+  scale_half_row<stream>(kept, length, 1 / total, to);
 }
 #else
-template <typename T>
-void half_row(const T* x, int64_t length, T* to, bool) {
+template <bool, typename T>
+void half_rows(const T* x, int64_t stride, int64_t length, int64_t count, T* to,
+               int64_t to_stride) {
   alignas(64) float buffer[simd::softmax_row_limit];
-  widen(x, length, buffer);
-  float best = maximum_of(buffer, length, -__builtin_inff());
-  float total =
-      sum_of<float, true>(buffer, length, best, buffer, reinterpret_cast<const char*>(x + length));
-  float factor = 1 / total;
-  for (int64_t i = 0; i < length; ++i) buffer[i] *= factor;
-  narrow(buffer, length, to);
+  for (int64_t r = 0; r < count; ++r, x += stride, to += to_stride) {
+    widen(x, length, buffer);
+    float best = maximum_of(buffer, length, -__builtin_inff());
+    float total = sum_of<float, true>(buffer, length, best, buffer,
+                                      reinterpret_cast<const char*>(x + length));
+    float factor = 1 / total;
+    for (int64_t i = 0; i < length; ++i) buffer[i] *= factor;
+    narrow(buffer, length, to);
+  }
 }
 #endif
 
@@ -322,14 +336,14 @@ struct Softmax {
                    static_cast<size_t>(all.output_stride) * sizeof(T) % line == 0;
     const auto* x = static_cast<const T*>(all.input);
     auto* to = static_cast<T*>(all.output);
+    auto run = [&](auto rows_of) {
+      rows_of(x, all.input_stride, all.length, all.count, to, all.output_stride);
+    };
+    const bool streams = all.stream && aligned;
     if constexpr (converts) {
-      for (int64_t r = 0; r < all.count; ++r, x += all.input_stride, to += all.output_stride) {
-        half_row(x, all.length, to, all.stream && aligned);
-      }
-    } else if (all.stream && aligned) {
-      float_rows<true>(x, all.input_stride, all.length, all.count, to, all.output_stride);
+      run(streams ? half_rows<true, T> : half_rows<false, T>);
     } else {
-      float_rows<false>(x, all.input_stride, all.length, all.count, to, all.output_stride);
+      run(streams ? float_rows<true> : float_rows<false>);
     }
   }
 
