@@ -158,15 +158,25 @@ void Roofline::copy(const float* from, float* to, size_t count) {
   });
 }
 
-float Roofline::read(const float* from, size_t count) {
-  std::vector<float> sums(static_cast<size_t>(pieces_of(count)));
-  team_.run(pieces_of(count), [&](int64_t task) {
+float Roofline::read(std::span<const std::span<const float>> ranges) {
+  std::vector<std::span<const float>> pieces;
+  for (std::span<const float> range : ranges) {
+    for (; !range.empty(); range = range.subspan(pieces.back().size()))
+      pieces.push_back(range.first(std::min(piece, range.size())));
+  }
+  std::vector<float> sums(pieces.size());
+  team_.run(static_cast<int64_t>(pieces.size()), [&](int64_t task) {
     auto index = static_cast<size_t>(task);
-    sums[index] = read_loop_(from + index * piece, piece_size(count, task));
+    sums[index] = read_loop_(pieces[index].data(), pieces[index].size());
   });
   float sum = 0;
   for (float s : sums) sum += s;
   return sum;
+}
+
+float Roofline::read(const float* from, size_t count) {
+  std::span<const float> range(from, count);
+  return read({&range, 1});
 }
 
 void Roofline::add(const float* a, const float* b, float* to, size_t count) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,6 +73,7 @@ class Roofline {
   void copy(const float* from, float* to, size_t count);
   // Reads everything; returns a sum so that nothing can be left out.
   float read(const float* from, size_t count);
+  float read(std::span<const std::span<const float>> ranges);
   void add(const float* a, const float* b, float* to, size_t count);
   // Floating-point operations (a fused multiply-add counts two) done by one call.
   double multiply_add();
