@@ -83,6 +83,7 @@ inline void sum_columns(double* states, const F* const* row_pointers, int row_co
 // pairs.
 template <int rows, typename S, typename LoadRow>
 inline S add_rows(S sum, LoadRow load_row) {
+  if constexpr (rows == 1) return sum + load_row(0);
   for (int r = 0; r < rows; r += 4)
     sum += (load_row(r) + load_row(r + 1)) + (load_row(r + 2) + load_row(r + 3));
   return sum;
@@ -91,7 +92,8 @@ inline S add_rows(S sum, LoadRow load_row) {
 // Adds `rows` rows at `a` to the sums of the columns. So many rows are read side by side that
 // `partial` costs little, and more than the processor's own prefetching follows: the lines
 // `ahead` of each row are fetched into the second-level cache (the first one belongs to `partial`),
-// near the end of the rows those at the beginning of the next ones.
+// near the end of the rows those at the beginning of the next ones. Of each whole line, `partial`
+// is in the order of load_pair.
 template <int rows, typename F, typename T>
 inline void add_rows_at(F* partial, const T* a, int64_t stride, int64_t count) {
   using V = typename NativeVector<F>::type;
@@ -103,6 +105,18 @@ inline void add_rows_at(F* partial, const T* a, int64_t stride, int64_t count) {
     const T* next = i + ahead < count ? a + i + ahead : a + rows * stride + (i + ahead - count);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) __builtin_prefetch(next + r * stride, 0, 2);
+    if constexpr (comes_split<T, F>) {
+#pragma GCC unroll 8
+      for (int64_t k = i; k < i + line; k += 2 * width) {
+        LanePair<F> pairs[rows];
+        for (int r = 0; r < rows; ++r) pairs[r] = load_pair<F>(a + r * stride + k);
+        store_vector(partial + k, add_rows<rows>(load_vector<V>(partial + k),
+                                                 [&](int r) { return pairs[r].first; }));
+        store_vector(partial + k + width, add_rows<rows>(load_vector<V>(partial + k + width),
+                                                         [&](int r) { return pairs[r].second; }));
+      }
+      continue;
+    }
 #pragma GCC unroll 8
     for (int64_t k = i; k < i + line; k += width) {
       V sum = add_rows<rows>(load_vector<V>(partial + k),
@@ -134,11 +148,9 @@ inline void sum_many_rows(double* states, const T* input, int64_t rows, int64_t 
         add_rows_at<8>(partial, input + row * stride + c, stride, count);
       for (; row + 4 <= end; row += 4)
         add_rows_at<4>(partial, input + row * stride + c, stride, count);
-      for (; row < end; ++row) {
-        const T* a = input + row * stride + c;
-        HOLDFAST_VECTORISE
-        for (int64_t i = 0; i < count; ++i) partial[i] += to_compute<F>(a[i]);
-      }
+      for (; row < end; ++row) add_rows_at<1>(partial, input + row * stride + c, stride, count);
+      constexpr int64_t line = 64 / sizeof(T);
+      join_lanes<T, F>(partial, count / line * line);
       double* to = states + c;
       HOLDFAST_VECTORISE
       for (int64_t i = 0; i < count; ++i) to[i] += static_cast<double>(partial[i]);
