@@ -109,7 +109,7 @@ void Attention::encode(Encoder& encoder, const std::vector<array>& inputs,
     int64_t amount = stage == 0 ? work : static_cast<int64_t>(plan.partial_bytes()) / 4;
     encoder.native(name(), tasks, amount, [=](int64_t begin, int64_t end) {
       cpu::TaskScratch scratch(stage == 0 ? plan.task_scratch_bytes() : 0);
-      for (int64_t task = begin; task < end; ++task) plan.run(stage, task, operands, scratch.get());
+      plan.run(stage, begin, end, operands, scratch.get());
     });
   }
 }

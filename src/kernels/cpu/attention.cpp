@@ -68,14 +68,16 @@ void AttentionPlan::point_at_rows(const AttentionOperands& operands, int64_t gro
   }
 }
 
-void AttentionPlan::run(int stage, int64_t task, const AttentionOperands& operands,
+void AttentionPlan::run(int stage, int64_t begin, int64_t end, const AttentionOperands& operands,
                         void* task_scratch) const noexcept {
-  if (!split_) {
-    run_whole(task, operands, task_scratch);
-  } else if (stage == 0) {
-    run_split(task, operands, task_scratch);
-  } else {
-    run_combine(task, operands);
+  for (int64_t task = begin; task < end; ++task) {
+    if (!split_) {
+      run_whole(task, operands, task_scratch);
+    } else if (stage == 0) {
+      run_split(task, task + 1 == end, operands, task_scratch);
+    } else {
+      run_combine(task, operands);
+    }
   }
 }
 
@@ -117,7 +119,16 @@ void AttentionPlan::run_whole(int64_t task, const AttentionOperands& operands,
       operands.sinks == nullptr ? nullptr : sinks, outputs);
 }
 
-void AttentionPlan::run_split(int64_t task, const AttentionOperands& operands,
+const void* AttentionPlan::keys_of(int64_t split, const AttentionOperands& operands) const {
+  int64_t group = split / splits_;
+  return static_cast<const char*>(operands.keys) +
+         (group / shape_.key_heads * shape_.key_strides.batch +
+          group % shape_.key_heads * shape_.key_strides.head +
+          split % splits_ * keys_per_split * shape_.key_strides.position) *
+             item_;
+}
+
+void AttentionPlan::run_split(int64_t task, bool is_last, const AttentionOperands& operands,
                               void* task_scratch) const {
   int64_t group = task / splits_;
   int64_t first_key = task % splits_ * keys_per_split;
@@ -126,10 +137,6 @@ void AttentionPlan::run_split(int64_t task, const AttentionOperands& operands,
   simd::AttentionMask masks[simd::attention_partial_rows];
   point_at_rows(operands, group, 0, rows_, first_key, queries, masks);
   int64_t batch = group / shape_.key_heads, key_head = group % shape_.key_heads;
-  const auto* keys = static_cast<const char*>(operands.keys) +
-                     (batch * shape_.key_strides.batch + key_head * shape_.key_strides.head +
-                      first_key * shape_.key_strides.position) *
-                         item_;
   const auto* values = static_cast<const char*>(operands.values) +
                        (batch * shape_.value_strides.batch + key_head * shape_.value_strides.head +
                         first_key * shape_.value_strides.position) *
@@ -141,9 +148,10 @@ void AttentionPlan::run_split(int64_t task, const AttentionOperands& operands,
   int64_t row = task * rows_;
   simd::attention_kernels().partial(
       dtype_,
-      {rows_, queries, masks, shape_.mask_kind, keys, shape_.key_strides.position, values,
-       shape_.value_strides.position, key_count, shape_.features, shape_.value_features,
-       shape_.scale, task_scratch},
+      {rows_, queries, masks, shape_.mask_kind, keys_of(task, operands),
+       shape_.key_strides.position, values, shape_.value_strides.position, key_count,
+       shape_.features, shape_.value_features, shape_.scale, task_scratch,
+       is_last ? nullptr : keys_of(task + 1, operands)},
       maxima + row * compute_item_, sums + row * compute_item_,
       outputs + row * shape_.value_features * compute_item_);
 }

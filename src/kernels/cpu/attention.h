@@ -45,12 +45,15 @@ class AttentionPlan {
   int64_t tasks(int stage) const;
   size_t partial_bytes() const;
   size_t task_scratch_bytes() const;
-  void run(int stage, int64_t task, const AttentionOperands& operands,
+  // Tasks [begin, end) one after the other.
+  void run(int stage, int64_t begin, int64_t end, const AttentionOperands& operands,
            void* task_scratch) const noexcept;
 
  private:
   void run_whole(int64_t task, const AttentionOperands& operands, void* task_scratch) const;
-  void run_split(int64_t task, const AttentionOperands& operands, void* task_scratch) const;
+  void run_split(int64_t task, bool is_last, const AttentionOperands& operands,
+                 void* task_scratch) const;
+  const void* keys_of(int64_t split, const AttentionOperands& operands) const;
   void run_combine(int64_t task, const AttentionOperands& operands) const;
   // Fills query and mask pointers of `count` rows of a group of heads, from row `first`.
   void point_at_rows(const AttentionOperands& operands, int64_t group, int64_t first, int64_t count,

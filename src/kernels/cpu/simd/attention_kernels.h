@@ -34,6 +34,8 @@ struct AttentionBlock {
   int64_t features, value_features;
   double scale;
   void* scratch;  // aligned to 64
+  // Of the block that comes next, as far apart as these; null: not known. To be fetched meanwhile.
+  const void* next_keys = nullptr;
 };
 
 // The most rows of `partial`, and of `whole`.

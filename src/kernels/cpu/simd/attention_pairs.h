@@ -34,10 +34,10 @@ inline __m512 add_sixteen(__m512 (&v)[16]) {
          _mm512_maskz_shuffle_ps(0xffff, v[0], v[1], 0xdd);
 }
 
-// Into the second level: the first can wait for too few lines at once. An address that may lie
-// behind the array.
-inline void fetch_row(const BFloat16* row, int64_t ahead, int64_t features) {
-  auto address = reinterpret_cast<uintptr_t>(row) + static_cast<uintptr_t>(ahead) * 2;
+// Into the second level: the first can wait for too few lines at once. `offset` may lead behind the
+// array.
+inline void fetch_row(const void* array, int64_t offset, int64_t features) {
+  auto address = reinterpret_cast<uintptr_t>(array) + static_cast<uintptr_t>(offset) * 2;
   for (int64_t d = 0; d < features; d += 32) {
     __builtin_prefetch(reinterpret_cast<const char*>(address + static_cast<uintptr_t>(d) * 2), 0,
                        2);
@@ -62,7 +62,7 @@ HOLDFAST_BFLOAT16_DOT void score_pairs(const simd::AttentionBlock& block, int64_
       // Keys behind the last one: that one again.
       int64_t index = j + i < block.key_count ? j + i : block.key_count - 1;
       key[i] = keys + index * block.key_stride;
-      fetch_row(values + index * block.value_stride, 0, block.value_features);
+      fetch_row(values, index * block.value_stride, block.value_features);
     }
     __m512 sums[16];  // of lane r * keys_at_once + i, where add_sixteen wants them
 #pragma GCC unroll 16
@@ -121,7 +121,6 @@ template <int rows>
 HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_t pair_stride,
                                        const uint32_t* weights, float* outputs) {
   constexpr int64_t keys_at_once = 32;
-  const auto* keys = static_cast<const BFloat16*>(block.keys);
   const auto* values = static_cast<const BFloat16*>(block.values);
   for (int64_t i = 0; i < rows * block.value_features; ++i) outputs[i] = 0;
   for (int64_t first = 0; first < block.key_count; first += keys_at_once) {
@@ -138,12 +137,9 @@ HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_
       for (int64_t j = first; j < last; j += 2) {
         const BFloat16* even = values + j * block.value_stride + d;
         const BFloat16* odd = j + 1 < block.key_count ? even + block.value_stride : even;
-        if (d == 0) {
-          // The keys of the next block come after these values.
-          fetch_row(keys + j * block.key_stride, block.key_count * block.key_stride,
-                    block.features);
-          fetch_row(keys + j * block.key_stride, (block.key_count + 1) * block.key_stride,
-                    block.features);
+        if (d == 0 && block.next_keys != nullptr) {
+          fetch_row(block.next_keys, j * block.key_stride, block.features);
+          fetch_row(block.next_keys, (j + 1) * block.key_stride, block.features);
         }
         __m512i part[4];
 #pragma GCC unroll 2

@@ -57,7 +57,7 @@ HOLDFAST_TILES __attribute__((noinline)) inline int64_t score_squares(
       _tile_dpbf16ps(3, 5, 6);
       // A few values at a time: keys must not wait behind all of them.
       for (; fetched < j + (d + 2 * square) * square_keys / block.features; ++fetched) {
-        fetch_row(values + fetched * block.value_stride, 0, block.value_features);
+        fetch_row(values, fetched * block.value_stride, block.value_features);
       }
     }
     _tile_stored(0, found, 64);
@@ -81,7 +81,6 @@ HOLDFAST_TILES __attribute__((noinline)) inline void weigh_squares(
     const simd::AttentionBlock& block, int64_t pair_stride, const uint32_t* weights,
     float* outputs) {
   constexpr int64_t keys_at_once = 2 * square;
-  const auto* keys = static_cast<const BFloat16*>(block.keys);
   const auto* values = static_cast<const BFloat16*>(block.values);
   // The keys of the next block come after these values: fetched in as many parts as the values
   // have.
@@ -94,7 +93,8 @@ HOLDFAST_TILES __attribute__((noinline)) inline void weigh_squares(
   _tile_loadconfig(&shapes);
   for (int64_t d = 0; d < block.value_features; d += 64) {
     const int64_t key_part = d / 64 * part_features;
-    const int64_t some = smaller_of(part_features, block.features - key_part);
+    const int64_t some =
+        block.next_keys != nullptr ? smaller_of(part_features, block.features - key_part) : 0;
     auto put = [](uint32_t(&part)[4][square_units], int64_t p, int h, __m512i even, __m512i odd) {
       _mm512_store_si512(part[2 * h] + p * square, _mm512_unpacklo_epi16(even, odd));
       _mm512_store_si512(part[2 * h + 1] + p * square, _mm512_unpackhi_epi16(even, odd));
@@ -109,11 +109,9 @@ HOLDFAST_TILES __attribute__((noinline)) inline void weigh_squares(
         _mm512_store_si512(row + r * square, _mm512_maskz_loadu_epi32(pairs, from));
       }
       const BFloat16* value = values + first * block.value_stride + d;
-      const BFloat16* next_key = keys + first * block.key_stride;
       for (int64_t p = 0; p < count / 2; ++p) {
         for (int64_t odd = 0; odd < 2; ++odd) {
-          fetch_row(next_key, block.key_count * block.key_stride + key_part, some);
-          next_key += block.key_stride;
+          fetch_row(block.next_keys, (first + 2 * p + odd) * block.key_stride + key_part, some);
         }
 #pragma GCC unroll 2
         for (int h = 0; h < 2; ++h) {
