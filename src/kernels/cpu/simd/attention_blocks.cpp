@@ -201,12 +201,20 @@ void partial_rows(const AttentionBlock& block, F* maxima, F* sums, F* outputs) {
     apply_mask(block.mask_kind, block.masks[r], 0, block.key_count, row);
     maxima[r] = largest_of(row, block.key_count);
     F shift = maxima[r] == minus_infinity<F> ? F{0} : maxima[r];
+#if defined(__AVX512F__)
+    if constexpr (is_same<T, BFloat16>) {
+      if (pairs) {
+        sums[r] = exponentiate_pairs(row, block.key_count, shift);
+        continue;
+      }
+    }
+#endif
     sums[r] = exponentiate(row, block.key_count, shift);
   }
 #if defined(__AVX512F__)
   if constexpr (is_same<T, BFloat16>) {
     if (pairs) {
-      const uint32_t* weights = round_weights(block, stride, scores, sums);
+      const auto* weights = reinterpret_cast<const uint32_t*>(scores);
       return squares ? weigh_squares(block, stride, weights, outputs)
                      : weigh_pair_rows(block, stride, weights, outputs);
     }

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/simd/attention_kernels.h"
 #include "kernels/cpu/simd/elements.h"
+#include "kernels/cpu/simd/vector_math.h"
 
 #if defined(__AVX512F__)
 
@@ -170,23 +171,18 @@ HOLDFAST_BFLOAT16_DOT void weigh_pairs(const simd::AttentionBlock& block, int64_
   order_features(outputs, rows * block.value_features);
 }
 
-// Rounds the weights to bfloat16 in place, and the sums with them: pairs of them.
-inline const uint32_t* round_weights(const simd::AttentionBlock& block, int64_t stride,
-                                     float* scores, float* sums) {
-  for (int64_t r = 0; r < block.rows; ++r) {
-    float* row = scores + r * stride;
-    auto* rounded = reinterpret_cast<BFloat16*>(row);
-    Lanes<float> total{};
-    for (int64_t j = 0; j < block.key_count; j += 16) {
-      Lanes<float> value = block.key_count - j >= 16
-                               ? load_lanes<float>(row + j)
-                               : load_some_lanes<float>(row + j, block.key_count - j);
-      store_lanes(rounded + j, value);
-      total += load_lanes<float>(rounded + j);
-    }
-    sums[r] = add_lanes<float>(total);
+// exp(scores - shift) as bfloat16, where the scores were; gives the sum of what they are rounded
+// to.
+inline float exponentiate_pairs(float* scores, int64_t count, float shift) {
+  auto* rounded = reinterpret_cast<BFloat16*>(scores);
+  Lanes<float> total{};
+  for (int64_t j = 0; j < count; j += 16) {
+    auto some = static_cast<__mmask16>(count - j < 16 ? (1u << (count - j)) - 1 : 0xffff);
+    auto value = (__m512)half_exponential(load_lanes<float>(scores + j) - shift);
+    store_lanes(rounded + j, (Lanes<float>)_mm512_maskz_mov_ps(some, value));
+    total += load_lanes<float>(rounded + j);
   }
-  return reinterpret_cast<const uint32_t*>(scores);
+  return add_lanes<float>(total);
 }
 
 inline void weigh_pair_rows(const simd::AttentionBlock& block, int64_t stride,
