@@ -373,3 +373,44 @@ TEST_CASE("half sums round once") {
   plan.run(0, 0, ones.data(), &result, nullptr);
   CHECK(static_cast<float>(result) == static_cast<float>(float16_t(4098.0f)));
 }
+
+// Columns of small integers, whose sums a half type holds.
+template <typename T>
+void check_columns(Random& random, int32_t rows, int32_t columns) {
+  CAPTURE(rows);
+  CAPTURE(columns);
+  std::vector<T> input(static_cast<size_t>(rows * columns));
+  std::vector<int> sums(static_cast<size_t>(columns));
+  for (size_t i = 0; i < input.size(); ++i) {
+    auto value = static_cast<int>(pick(random, -2, 2));
+    input[i] = static_cast<T>(static_cast<float>(value));
+    sums[i % sums.size()] += value;
+  }
+  int32_t shape[] = {rows, columns};
+  int64_t strides[] = {columns, 1};
+  int axes[] = {0};
+  ReducePlan plan(ReduceOp::sum, Dtype(TypeToDtype<T>()).val(), shape, strides, axes);
+  std::vector<T> output(sums.size());
+  Aligned<char> scratch(static_cast<int64_t>(plan.scratch_bytes()));
+  for (int stage = 0; stage < plan.stages(); ++stage) {
+    for (int64_t task = 0; task < plan.tasks(stage); ++task)
+      plan.run(stage, task, input.data(), output.data(), scratch.get());
+  }
+  bool right = true;
+  for (size_t i = 0; i < sums.size(); ++i)
+    right = right && static_cast<float>(output[i]) == static_cast<float>(sums[i]);
+  CHECK(right);
+}
+
+TEST_CASE("sums of columns of half types, with parts of lines and of blocks of rows") {
+  on_each_instruction_set([](const char* name) {
+    CAPTURE(name);
+    Random random(13);
+    for (int32_t rows : {1, 3, 4, 9, 63, 70}) {
+      for (int32_t columns : {16, 31, 32, 48, 79, 4096 + 48}) {
+        check_columns<bfloat16_t>(random, rows, columns);
+        check_columns<float16_t>(random, rows, columns);
+      }
+    }
+  });
+}
