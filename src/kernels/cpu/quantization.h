@@ -75,8 +75,8 @@ class QuantizedProductPlan {
   bool transposed_;
   int64_t m_, n_, k_, left_count_, right_count_;
   bool few_;
-  bool vector_;  // x is prepared for dot_vector
-  int64_t prepared_bytes_ = 0;
+  bool vectors_;  // rows of x are prepared for dot_vector
+  int64_t prepared_bytes_ = 0, row_floats_ = 0;
   int64_t tile_rows_ = 0, tile_columns_ = 0, row_tiles_ = 0, column_tiles_ = 0;
   int64_t tasks_ = 0;
   size_t scratch_bytes_ = 0, stage_bytes_ = 0;

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t few_rows = 6;  // up to here each weight is made once and used at once
 constexpr int64_t fewest_columns = 16, most_columns = 64;  // of a task with few rows
 constexpr int64_t usual_tasks = 128;
+constexpr int64_t shared_weights = 32;  // rows of them
 constexpr int64_t largest_rows = 256;
 constexpr int64_t largest_columns = 128;  // whole groups when the matrix is not transposed
 constexpr int64_t piece = 512;            // elements made at once; whole groups
@@ -38,17 +39,17 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
       left_count_(left_count),
       right_count_(right_count),
       few_(m <= few_rows || k == 0),
-      vector_(transposed && m == 1 && k % 128 == 0 && dtype != Dtype::Val::float32 &&
-              format.mode == QuantizationMode::affine && format.bits == 4 &&
-              simd::quantized_kernels().dot_vector != nullptr) {
+      vectors_(few_ && transposed && k % 128 == 0 && dtype != Dtype::Val::float32 &&
+               format.mode == QuantizationMode::affine && format.bits == 4 &&
+               simd::quantized_kernels().dot_vector != nullptr) {
   if (batch == 0 || m == 0 || n == 0) return;
   auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
   if (few_) {
     tile_rows_ = m;
     tile_columns_ =
         transposed ? std::clamp(n / usual_tasks / 4 * 4, fewest_columns, most_columns) : piece;
-    int64_t floats = vector_ ? simd::prepared_floats(k, format.group_size) : m * k;
-    prepared_bytes_ = divide_up(floats, 16) * 64;
+    row_floats_ = vectors_ ? simd::prepared_floats(k, format.group_size) : k;
+    prepared_bytes_ = divide_up(m * row_floats_, 16) * 64;
     // A piece of weights; then sums.
     scratch_bytes_ = bytes(piece + m * piece);
   } else {
@@ -70,11 +71,11 @@ void QuantizedProductPlan::prepare(int64_t begin, int64_t end, const void* x,
   const simd::QuantizedKernels& kernels = simd::quantized_kernels();
   for (int64_t left = begin; left < end; ++left) {
     const char* from = static_cast<const char*>(x) + left * m_ * k_ * item_;
-    char* to = static_cast<char*>(prepared) + left * prepared_bytes_;
-    if (vector_) {
-      kernels.prepare_vector(dtype_, from, k_, format_.group_size, to);
-    } else {
-      kernels.widen(dtype_, from, m_ * k_, reinterpret_cast<float*>(to));
+    auto* to = reinterpret_cast<float*>(static_cast<char*>(prepared) + left * prepared_bytes_);
+    if (!vectors_) kernels.widen(dtype_, from, m_ * k_, to);
+    for (int64_t r = 0; vectors_ && r < m_; ++r) {
+      kernels.prepare_vector(dtype_, from + r * k_ * item_, k_, format_.group_size,
+                             to + r * row_floats_);
     }
   }
 }
@@ -132,12 +133,20 @@ void QuantizedProductPlan::run_few(const char* x, const QuantizedMatrix& w, int6
         static_cast<const char*>(w.scales) + group,
         w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + group};
   };
-  if (vector_) {
-    kernels.dot_vector(dtype_, x, k_, format_.group_size, row_at(first * k_), count, sums);
-    kernels.narrow(dtype_, sums, count, out + first * item_);
+  const auto* wide = reinterpret_cast<const float*>(x);
+  if (vectors_) {
+    // Weights that several rows of x meet stay in the cache until all have; one reads on and on.
+    const int64_t step = m_ == 1 ? count : std::min(count, shared_weights);
+    for (int64_t n = first; n < first + count; n += step) {
+      int64_t some = std::min(step, first + count - n);
+      for (int64_t r = 0; r < m_; ++r) {
+        kernels.dot_vector(dtype_, wide + r * row_floats_, k_, format_.group_size, row_at(n * k_),
+                           some, sums);
+        kernels.narrow(dtype_, sums, some, out + (r * n_ + n) * item_);
+      }
+    }
     return;
   }
-  const auto* wide = reinterpret_cast<const float*>(x);
   if (transposed_) {
     for (int64_t n = first; n < first + count; ++n) {
       simd::QuantizedRow row = row_at(n * k_);
