@@ -50,7 +50,36 @@ void check_ranges(Random& random, Dtype::Val dtype, int64_t m, int64_t n, int64_
   CHECK(one.same_bits(all));
 }
 
+// x is as large as its type allows, and alternates; the weights are so small that products are not.
+void check_large(int64_t group) {
+  constexpr int64_t n = 20, k = 384;
+  QuantizedFormat format{QuantizationMode::affine, 4, static_cast<int>(group)};
+  Aligned<uint8_t> codes(n * k / 2);
+  Aligned<bfloat16_t> scales(n * k / group), biases(n * k / group), x(k), out(n);
+  for (int64_t i = 0; i < n * k / 2; ++i) codes[i] = static_cast<uint8_t>(i % 2 == 0 ? 0x3c : 0x5a);
+  for (int64_t i = 0; i < n * k / group; ++i) {
+    scales[i] = static_cast<bfloat16_t>(0x1p-20f);
+    biases[i] = static_cast<bfloat16_t>(-0x1p-17f);
+  }
+  for (int64_t i = 0; i < k; ++i) x[i] = static_cast<bfloat16_t>(i % 2 == 0 ? 0x1p127f : -0x1p127f);
+  QuantizedProductPlan plan(Dtype::Val::bfloat16, format, true, 1, 1, n, k, 1, 1);
+  Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
+  Aligned<char> prepared(plan.prepared_bytes());
+  plan.prepare(0, 1, x.get(), prepared.get());
+  plan.run(0, plan.tasks(), prepared.get(), {codes.get(), scales.get(), biases.get()}, nullptr,
+           nullptr, out.get(), scratch.get());
+  // Codes 12, 3, 10, 5, …: 14 more of the even ones in each four.
+  for (int64_t i = 0; i < n; ++i) CHECK(static_cast<float>(out[i]) == 14 * (k / 4) * 0x1p107f);
+}
+
 }  // namespace
+
+TEST_CASE("products with quantised weights are finite where x is nearly not") {
+  on_each_product([](const char* name) {
+    CAPTURE(name);
+    for (int64_t group : {32, 64, 128}) check_large(group);
+  });
+}
 
 TEST_CASE("products with quantised weights do not depend on how tasks are shared") {
   on_each_product([](const char* name) {

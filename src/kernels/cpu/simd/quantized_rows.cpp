@@ -203,10 +203,12 @@ void add_scaled(float factor, const float* x, int64_t count, float* out) {
 // A block of 128 codes is 64 bytes, read as 16 words of 8 codes each: the j-th codes of all words
 // meet the elements 8 i + j of x, which is stored in that order. A word is moved so that two of its
 // codes lie where a float has its highest fraction bits; then one logical operation each makes
-// 16 + c and 256 + c of them. A block's sum begins below zero by what that is too much.
+// 16 + c and 256 + c of them. A block's sum begins below zero by what that is too much. x is made
+// smaller, exactly, so that this does not overflow where the product does not.
 
 constexpr int64_t block = 128;
 constexpr float high_offset = 16, low_offset = 256;
+constexpr float smaller = 0x1p-12f, larger = 0x1p12f;
 
 void prepare_vector(Dtype::Val dtype, const void* from, int64_t depth, int64_t group,
                     void* prepared) {
@@ -219,6 +221,9 @@ void prepare_vector(Dtype::Val dtype, const void* from, int64_t depth, int64_t g
   for (int64_t k = 0; k < depth; k += block) {
     alignas(64) float wide[block];
     widen_values(dtype, static_cast<const char*>(from) + k * item, block, wide);
+    for (int64_t i = 0; i < block; i += 16) {
+      store_lanes(wide + i, load_lanes<float>(wide + i) * smaller);
+    }
     __m512 start = _mm512_setzero_ps();
     for (int64_t j = 0; j < 8; ++j) {
       __m512 elements = _mm512_i32gather_ps(eighths, wide + j, sizeof(float));
@@ -318,7 +323,9 @@ void dot_rows(const void* prepared, int64_t depth, const QuantizedRow& matrix, i
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) out[first + r] = add_lanes<float>((Lanes<float>)total[r]);
+  for (int r = 0; r < rows; ++r) {
+    out[first + r] = add_lanes<float>((Lanes<float>)total[r]) * larger;
+  }
 }
 
 template <typename T, int group>
