@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <holdfast/primitive.h>
@@ -31,11 +32,10 @@ class Op : public Primitive {
   // What the op's function gives, where a result of that shape and dtype is expected of it.
   virtual std::optional<array> call(const std::vector<array>& inputs, const Shape& shape,
                                     Dtype dtype);
-  // Throws unless `call` gives this node: std::invalid_argument, or what the function throws. For
-  // primitives with traits().is_unchecked.
-  void check(const std::vector<array>& inputs, const Shape& shape, Dtype dtype);
-  // Whoever makes the node has checked it.
-  void set_checked() { traits_.is_unchecked = false; }
+  // Throws unless `call` gives the one node that there is: std::invalid_argument, or what the
+  // function throws. For primitives with traits().is_unchecked.
+  virtual void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
+                     std::span<const Dtype> dtypes);
 };
 
 // An element-wise primitive: `traits_.elementwise` is set, and evaluation passes whole groups.

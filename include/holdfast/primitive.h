@@ -74,7 +74,7 @@ class Primitive {
     bool broadcasts = false;
     // name() outlives the primitive (a string literal); other names are copied.
     bool name_is_literal = false;
-    // Of the library, but made by a program: `array` checks the nodes (detail::Op::check).
+    // Of the library: `array` checks the nodes that programs make of it (detail::Op::check).
     bool is_unchecked = false;
   };
   const Traits& traits() const { return traits_; }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,7 +121,7 @@ class ArgReduce final : public detail::Reduction {
   enum ReduceType { ArgMin, ArgMax };
   ArgReduce(Stream stream, ReduceType type, int axis);
   ArgReduce(Stream stream, ReduceType type, std::vector<int> axes, bool keepdims);
-  std::pair<ReduceType, int> state() const;  // the first axis
+  std::pair<ReduceType, int> state() const;  // the first axis, or -1
 };
 
 // --- compiled functions ---
@@ -141,6 +142,8 @@ class Compiled final : public detail::Op {
               std::vector<array>& outputs) override;
   const char* name() const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
+  void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
+             std::span<const Dtype> dtypes) override;
 
  private:
   std::unique_ptr<detail::CompiledSteps> steps_;

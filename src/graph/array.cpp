@@ -1,5 +1,4 @@
 #include <holdfast/array.h>
-#include <holdfast/op.h>
 #include <holdfast/transforms.h>
 
 #include <cstring>
@@ -11,6 +10,7 @@
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
 #include "graph/node.h"
+#include "graph/op.h"
 
 namespace holdfast {
 
@@ -107,38 +107,60 @@ void check_dtypes(const Dtype& dtype, const std::shared_ptr<Primitive>& primitiv
 
 }  // namespace
 
+array detail::make_checked(Shape shape, Dtype dtype, std::shared_ptr<Primitive> primitive,
+                           std::vector<array> inputs) {
+  if (primitive && primitive->device() == Device::gpu) check_dtypes(dtype, primitive, inputs);
+  auto node = std::make_unique<Node>(std::move(shape), dtype);
+  node->primitive = std::move(primitive);
+  if (in_tracing()) {
+    for (const array& input : inputs) node->tracer = std::max(node->tracer, input.node()->tracer);
+  }
+  node->inputs = std::move(inputs);
+  return array(node.release());
+}
+
 array::array(Shape shape, Dtype dtype, std::shared_ptr<Primitive> primitive,
              std::vector<array> inputs)
     : node_(nullptr) {
-  if (primitive && primitive->device() == Device::gpu) check_dtypes(dtype, primitive, inputs);
   if (primitive && primitive->traits().is_unchecked) {
-    static_cast<detail::Op&>(*primitive).check(inputs, shape, dtype);
+    check_dtypes(dtype, primitive, inputs);
+    static_cast<detail::Op&>(*primitive).check(inputs, {&shape, 1}, {&dtype, 1});
   }
-  auto node = std::make_unique<Node>(std::move(shape), dtype);
-  node->primitive = std::move(primitive);
-  if (detail::in_tracing()) {
-    for (const array& input : inputs) node->tracer = std::max(node->tracer, input.node_->tracer);
-  }
-  node->inputs = std::move(inputs);
-  node_ = node.release();
+  *this = detail::make_checked(std::move(shape), dtype, std::move(primitive), std::move(inputs));
 }
 
 std::vector<array> array::make_arrays(std::vector<Shape> shapes, const std::vector<Dtype>& dtypes,
                                       const std::shared_ptr<Primitive>& primitive,
                                       const std::vector<array>& inputs) {
+  if (shapes.size() != dtypes.size()) {
+    throw std::invalid_argument("[array::make_arrays] expected a dtype for each of " +
+                                std::to_string(shapes.size()) + " shapes, got " +
+                                std::to_string(dtypes.size()));
+  }
+  if (primitive && primitive->traits().is_unchecked) {
+    for (const Dtype& dtype : dtypes) check_dtypes(dtype, primitive, inputs);
+    static_cast<detail::Op&>(*primitive).check(inputs, shapes, dtypes);
+  }
+  return detail::make_all_checked(std::move(shapes), dtypes, primitive, inputs);
+}
+
+std::vector<array> detail::make_all_checked(std::vector<Shape> shapes,
+                                            const std::vector<Dtype>& dtypes,
+                                            const std::shared_ptr<Primitive>& primitive,
+                                            const std::vector<array>& inputs) {
   std::vector<array> outputs;
   outputs.reserve(shapes.size());
   for (size_t i = 0; i < shapes.size(); ++i) {
-    outputs.emplace_back(std::move(shapes[i]), dtypes[i], primitive, inputs);
+    outputs.push_back(make_checked(std::move(shapes[i]), dtypes[i], primitive, inputs));
   }
   if (outputs.size() < 2) return outputs;
-  auto group = make_ref<detail::SiblingGroup>();
+  auto group = make_ref<SiblingGroup>();
   for (array& output : outputs) {
-    group->members.push_back({output.node_, output.shape(), output.dtype()});
+    group->members.push_back({output.node(), output.shape(), output.dtype()});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i].node_->siblings = group;
-    outputs[i].node_->position = static_cast<uint16_t>(i);
+    outputs[i].node()->siblings = group;
+    outputs[i].node()->position = static_cast<uint16_t>(i);
   }
   return outputs;
 }

@@ -1,7 +1,9 @@
 // What the bases of the library's primitives (holdfast/op.h) speak of.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <vector>
 
 #include <holdfast/encoder.h>
 #include <holdfast/op.h>
@@ -12,6 +14,16 @@ namespace holdfast {
 
 using detail::FusableOp;
 using detail::Op;
+
+namespace detail {
+// The node or nodes of one call whose inputs the op has checked; programs make theirs with `array`
+// and array::make_arrays.
+array make_checked(Shape shape, Dtype dtype, std::shared_ptr<Primitive> primitive,
+                   std::vector<array> inputs);
+std::vector<array> make_all_checked(std::vector<Shape> shapes, const std::vector<Dtype>& dtypes,
+                                    const std::shared_ptr<Primitive>& primitive,
+                                    const std::vector<array>& inputs);
+}  // namespace detail
 
 // One step of a fused group: an element-wise op on earlier values. A value is the index of an
 // external input of the group, or `result` + the index of an earlier step.

@@ -54,12 +54,16 @@ std::optional<array> Op::call(const std::vector<array>&, const Shape&, Dtype) {
   return std::nullopt;
 }
 
-void Op::check(const std::vector<array>& inputs, const Shape& shape, Dtype dtype) {
+void Op::check(const std::vector<array>& inputs, std::span<const Shape> shapes,
+               std::span<const Dtype> dtypes) {
   auto refuse = [&](const auto&... why) {
     std::ostringstream text;
     ((text << "[array] a node of " << name() << ": ") << ... << why);
     throw std::invalid_argument(text.str());
   };
+  if (shapes.size() != 1) refuse("expected 1 output, got ", shapes.size());
+  const Shape& shape = shapes[0];
+  const Dtype dtype = dtypes[0];
   std::optional<array> called;
   try {
     called = call(inputs, shape, dtype);

@@ -72,14 +72,11 @@ DtypePair dtypes_of(ElementwiseOp op, Dtype input) {
   return dtypes;
 }
 
-// Room for the primitive of any row, made for nodes that are checked: what comes for each row is a
-// constructor, not a kind of shared_ptr.
+// Room for the primitive of any row: what comes for each row is a constructor, not a kind of
+// shared_ptr.
 class AnyRow {
  public:
-  AnyRow(ElementwiseOp op, Stream stream) {
-    constructors[static_cast<size_t>(op)](room_, stream);
-    primitive()->set_checked();
-  }
+  AnyRow(ElementwiseOp op, Stream stream) { constructors[static_cast<size_t>(op)](room_, stream); }
   ~AnyRow() { primitive()->~Elementwise(); }
   AnyRow(const AnyRow&) = delete;
   AnyRow& operator=(const AnyRow&) = delete;
@@ -107,8 +104,9 @@ array make_row(ElementwiseOp op, Shape shape, Dtype dtype, std::vector<array> in
                StreamOrDevice s) {
   auto row = std::allocate_shared<AnyRow>(PoolAllocator<AnyRow>(), op, to_stream(s));
   detail::Elementwise* primitive = row->primitive();
-  return array(std::move(shape), dtype, std::shared_ptr<Primitive>(std::move(row), primitive),
-               std::move(inputs));
+  return detail::make_checked(std::move(shape), dtype,
+                              std::shared_ptr<Primitive>(std::move(row), primitive),
+                              std::move(inputs));
 }
 
 array unary(ElementwiseOp op, array a, StreamOrDevice s) {

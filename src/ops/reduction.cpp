@@ -44,20 +44,17 @@ uint8_t number_of(bool is_arg, int type) {
   throw std::invalid_argument(text("[", is_arg ? "ArgReduce" : "Reduce", "] no such type: ", type));
 }
 
-// For a node that is checked.
 template <class T>
-std::shared_ptr<Primitive> checked(Stream stream, int type, std::vector<int> axes, bool keepdims) {
-  auto made =
-      std::allocate_shared<T>(PoolAllocator<T>(), stream, static_cast<typename T::ReduceType>(type),
-                              std::move(axes), keepdims);
-  made->set_checked();
-  return made;
+std::shared_ptr<Primitive> pooled(Stream stream, int type, std::vector<int> axes, bool keepdims) {
+  return std::allocate_shared<T>(PoolAllocator<T>(), stream,
+                                 static_cast<typename T::ReduceType>(type), std::move(axes),
+                                 keepdims);
 }
-std::shared_ptr<Primitive> checked_reduction(ReduceOp op, std::vector<int> axes, bool keepdims,
-                                             Stream stream) {
+std::shared_ptr<Primitive> make_reduction(ReduceOp op, std::vector<int> axes, bool keepdims,
+                                          Stream stream) {
   const ReduceRow& row = row_of(op);
-  return (row.is_arg ? checked<ArgReduce> : checked<Reduce>)(stream, row.type, std::move(axes),
-                                                             keepdims);
+  return (row.is_arg ? pooled<ArgReduce> : pooled<Reduce>)(stream, row.type, std::move(axes),
+                                                           keepdims);
 }
 
 // The product of all other elements: of those before times of those behind, along the axes as one.
@@ -181,7 +178,7 @@ std::vector<Shape> detail::Reduction::output_shapes(const std::vector<array>& in
 }
 
 std::shared_ptr<Primitive> detail::Reduction::with_leading_axis() {
-  return checked_reduction(op_of(*this), one_further(axes_), keepdims_, stream());
+  return make_reduction(op_of(*this), one_further(axes_), keepdims_, stream());
 }
 
 Reduce::Reduce(Stream stream, ReduceType type, std::vector<int> axes, bool keepdims)
@@ -197,7 +194,8 @@ ArgReduce::ArgReduce(Stream stream, ReduceType type, std::vector<int> axes, bool
     : Reduction(stream, number_of(true, type), std::move(axes), keepdims) {}
 
 std::pair<ArgReduce::ReduceType, int> ArgReduce::state() const {
-  return {static_cast<ReduceType>(row_of(op_of(*this)).type), axes().front()};
+  int first = axes().empty() ? -1 : axes().front();
+  return {static_cast<ReduceType>(row_of(op_of(*this)).type), first};
 }
 
 // --- functions ---
@@ -224,8 +222,8 @@ array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool kee
   }
   // Over no axis, every element is its own result.
   if (sorted.empty() && !is_arg) return astype(a, dtype, s);
-  return array(std::move(shape), dtype,
-               checked_reduction(op, std::move(sorted), keepdims, to_stream(s)), {a});
+  return detail::make_checked(std::move(shape), dtype,
+                              make_reduction(op, std::move(sorted), keepdims, to_stream(s)), {a});
 }
 
 namespace {

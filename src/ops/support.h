@@ -111,10 +111,10 @@ std::vector<array> inputs_of(Arrays&&... arrays) {
 template <typename T, typename... Args>
 array make_node(Shape shape, Dtype dtype, std::vector<array> inputs, StreamOrDevice s,
                 Args&&... args) {
-  auto primitive =
-      std::allocate_shared<T>(PoolAllocator<T>(), to_stream(s), std::forward<Args>(args)...);
-  primitive->set_checked();
-  return array(std::move(shape), dtype, std::move(primitive), std::move(inputs));
+  return detail::make_checked(
+      std::move(shape), dtype,
+      std::allocate_shared<T>(PoolAllocator<T>(), to_stream(s), std::forward<Args>(args)...),
+      std::move(inputs));
 }
 
 // --- for rules of derivatives and of vmap ---

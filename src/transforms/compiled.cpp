@@ -1,6 +1,7 @@
 #include "transforms/compiled.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <unordered_map>
 
 #include <holdfast/utils.h>
@@ -13,7 +14,8 @@ namespace holdfast::detail {
 constexpr const char* primitive_name = "Compiled";
 
 CompiledSteps::CompiledSteps(std::span<const Call* const> calls, std::span<const int> inputs,
-                             std::span<const int> outputs, std::span<const ValueInfo> values) {
+                             std::span<const int> outputs, std::span<const ValueInfo> values)
+    : input_count_(inputs.size()) {
   std::unordered_map<int, uint16_t> places;
   for (int input : inputs) places.emplace(input, static_cast<uint16_t>(places.size()));
   for (const Call* call : calls) {
@@ -105,6 +107,32 @@ std::vector<Shape> CompiledSteps::output_shapes(const std::vector<array>& inputs
   return results;
 }
 
+void CompiledSteps::check(const std::vector<array>& inputs, std::span<const Shape> shapes,
+                          std::span<const Dtype> dtypes) const {
+  auto expect = [](bool is_so, const auto&... what) {
+    if (!is_so)
+      throw std::invalid_argument(
+          text("[array] a node of ", primitive_name, ": expected ", what...));
+  };
+  expect(inputs.size() == input_count_, input_count_, " inputs, got ", inputs.size());
+  expect(shapes.size() == outputs_.size(), outputs_.size(), " outputs, got ", shapes.size());
+  for (const FusedStep& step : steps_) {
+    for (int i = 0; i < step.arity; ++i) {
+      if (step.values[i] >= FusedStep::result) continue;
+      const bool is_condition = step.arity == 3 && i == 0;
+      const Dtype dtype = is_condition ? bool_ : step.operand_dtype,
+                  got = inputs[step.values[i]].dtype();
+      expect(got == dtype, dtype, " as input ", step.values[i], ", got ", got);
+    }
+  }
+  const std::vector<Shape> results = output_shapes(inputs);
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const Dtype dtype = steps_[outputs_[k]].dtype;
+    expect(dtypes[k] == dtype && shapes[k] == results[k], dtype, " of shape ", results[k], ", got ",
+           dtypes[k], " of shape ", shapes[k]);
+  }
+}
+
 std::string CompiledSteps::name() const {
   std::string result = primitive_name;
   for (const FusedStep& step : steps_) {
@@ -128,7 +156,9 @@ std::string CompiledSteps::name() const {
 namespace holdfast {
 
 Compiled::Compiled(Stream stream, std::unique_ptr<detail::CompiledSteps> steps)
-    : Op(stream), steps_(std::move(steps)) {}
+    : Op(stream), steps_(std::move(steps)) {
+  traits_.is_unchecked = true;
+}
 Compiled::~Compiled() = default;
 
 std::string Compiled::lib_name() const { return steps_->name(); }
@@ -141,6 +171,11 @@ void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
 
 std::vector<Shape> Compiled::output_shapes(const std::vector<array>& inputs) {
   return steps_->output_shapes(inputs);
+}
+
+void Compiled::check(const std::vector<array>& inputs, std::span<const Shape> shapes,
+                     std::span<const Dtype> dtypes) {
+  steps_->check(inputs, shapes, dtypes);
 }
 
 }  // namespace holdfast

@@ -26,6 +26,9 @@ class CompiledSteps {
 
   void encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs);
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) const;
+  // Throws std::invalid_argument unless these are inputs and outputs of it.
+  void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
+             std::span<const Dtype> dtypes) const;
   // The ops with the numbers of their operands and their dtypes.
   std::string name() const;
 
@@ -33,6 +36,7 @@ class CompiledSteps {
   void encode_separately(Encoder& encoder, const std::vector<array>& inputs, array& output,
                          size_t step) const;
 
+  size_t input_count_;
   std::vector<FusedStep> steps_;
   std::vector<size_t> outputs_;  // the steps that make them
   std::optional<GeneratedKernels> kernels_;

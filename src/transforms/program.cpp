@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "graph/op.h"
 #include "ops/views.h"
 #include "transforms/fuse.h"
 #include "transforms/tape.h"
@@ -162,9 +163,10 @@ std::vector<array> Program::build(const std::vector<array>& inputs) const {
     if (options_.shapeless) inferred = call.primitive->output_shapes(arguments);
     const std::vector<Shape>& shapes = options_.shapeless ? inferred : call.shapes;
     if (shapes.size() == 1) {
-      values.emplace_back(shapes[0], call.dtypes[0], call.primitive, std::move(arguments));
+      values.push_back(
+          make_checked(shapes[0], call.dtypes[0], call.primitive, std::move(arguments)));
     } else {
-      for (array& output : array::make_arrays(shapes, call.dtypes, call.primitive, arguments)) {
+      for (array& output : make_all_checked(shapes, call.dtypes, call.primitive, arguments)) {
         values.push_back(std::move(output));
       }
     }

@@ -96,7 +96,7 @@ class Mapper {
       shapes.push_back(size ? with_axis(output.shape(), 0, *size) : output.shape());
       dtypes.push_back(output.dtype());
     }
-    return array::make_arrays(std::move(shapes), dtypes, primitive, inputs);
+    return detail::make_all_checked(std::move(shapes), dtypes, primitive, inputs);
   }
 
   Mapped in_front(std::vector<array> values) {

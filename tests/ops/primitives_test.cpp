@@ -64,9 +64,12 @@ TEST_CASE("primitives: element-wise nodes are checked when they are built") {
                        std::invalid_argument);
   CHECK_THROWS_AS(node<Exp>({2, 3}, float32, {integers}), std::invalid_argument);
   CHECK_THROWS_AS(node<BitwiseAnd>({2, 3}, float32, {a, a}), std::invalid_argument);
-  CHECK_THROWS_AS(array::make_arrays({{2, 3}, {2, 3}}, {float32, float32},
-                                     std::make_shared<Add>(default_stream(default_device())), {a}),
+  auto addition = std::make_shared<Add>(default_stream(default_device()));
+  CHECK_THROWS_WITH_AS(array::make_arrays({{2, 3}, {2, 3}}, {float32, float32}, addition, {a, a}),
+                       "[array] a node of Add: expected 1 output, got 2", std::invalid_argument);
+  CHECK_THROWS_AS(array::make_arrays({{2, 3}, {2, 3}}, {float32}, addition, {a, a}),
                   std::invalid_argument);
+  CHECK(is_same(array::make_arrays({{2, 3}}, {float32}, addition, {a, a})[0], a + a));
 
   auto conversion = std::make_shared<AsType>(default_stream(default_device()), int32);
   CHECK(is_same(array({2, 3}, int32, conversion, {a}), integers));
@@ -124,6 +127,53 @@ TEST_CASE("primitives: derivatives of reductions whose shape has lost the axes, 
     CHECK(is_same(by_node(Reduce::Max)(a),
                   grad([](const array& x) { return sum(square(max(x, 1))); })(a)));
   }
+}
+
+TEST_CASE("primitives: nodes of a primitive that the library made are checked, too") {
+  array a = ones({2, 3}), flat = ones({6});
+  auto of = [](const array& made, Shape shape, std::vector<array> inputs) {
+    return array(shape, made.dtype(), made.primitive_ptr(), inputs);
+  };
+  CHECK(is_same(of(a + a, {6}, {flat, flat}), flat + flat));
+  CHECK_THROWS_AS(of(a + a, {2, 3}, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(of(a + a, {2000, 3000}, {a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(of(astype(a, int32), {6}, {a}), std::invalid_argument);
+  CHECK(is_same(of(sum(a, 1), {4}, {ones({4, 2})}), sum(ones({4, 2}), 1)));
+  CHECK_THROWS_AS(of(sum(a, 1), {6}, {flat}), std::out_of_range);
+  array mapped = vmap([](const array& x) { return exp(x); })(a);
+  CHECK_THROWS_AS(of(mapped, {2, 3}, {}), std::invalid_argument);
+}
+
+TEST_CASE("primitives: nodes of compiled steps are checked when they are built") {
+  auto steps = compile([](const std::vector<array>& in) {
+    return std::vector<array>{where(in[0], exp(in[1]), in[2]) * in[2]};
+  });
+  array c = ones({2, 3}, bool_), a = ones({2, 3});
+  array made = steps({c, a, a})[0];
+  REQUIRE(type_of(made) == typeid(Compiled));
+  auto primitive = made.primitive_ptr();
+  std::vector<array> inputs = made.inputs();
+  REQUIRE(inputs.size() == 3);
+  auto node = [&](Shape shape, Dtype dtype, std::vector<array> from) {
+    return array(shape, dtype, primitive, from);
+  };
+  CHECK(is_same(node({2, 3}, float32, inputs), made));
+  CHECK_THROWS_WITH_AS(node({2, 3}, float32, {}),
+                       "[array] a node of Compiled: expected 3 inputs, got 0",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(node({2, 3}, float32, {inputs[0], inputs[1], inputs[2], a}),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(node({2, 3}, float32, {a, a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(node({2, 3}, float32, {c, c, c}), std::invalid_argument);
+  CHECK_THROWS_AS(node({2000, 3000}, float32, inputs), std::invalid_argument);
+  CHECK_THROWS_AS(node({2, 3}, int8, inputs), std::invalid_argument);
+  CHECK_THROWS_AS(array::make_arrays({{2, 3}, {2, 3}}, {float32, float32}, primitive, inputs),
+                  std::invalid_argument);
+}
+
+TEST_CASE("primitives: the index of a scalar's largest element has no axis") {
+  array index = argmax(array(1.0f));
+  CHECK(dynamic_cast<ArgReduce&>(index.primitive()).state() == std::pair{ArgReduce::ArgMax, -1});
 }
 
 TEST_CASE("primitives: a shape without the axes cannot be compiled for any shape") {
