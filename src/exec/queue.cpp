@@ -189,7 +189,8 @@ CommandList::AfterCompletion Queue::finish(CommandList& list) {
 
 // With mutex_ held: does everything that is encoded now run after the event?
 bool Queue::is_ordered_after(const Event& event) const {
-  if (!event.valid() || event.queue() == this || event.is_signaled()) return true;
+  if (!event.valid() || event.queue() == this || event.queue()->is_past(event.serial()))
+    return true;
   if (!open_) return false;
   DeviceQueue* other = event.queue()->device_queue_.get();
   return std::any_of(open_->waits.begin(), open_->waits.end(), [&](const Stamp& wait) {
@@ -221,7 +222,7 @@ void Queue::add_waits(std::span<const Event> events) {
 }
 
 void Queue::wait_for(const Event& event) {
-  if (!event.valid() || event.queue() == this || event.is_signaled()) return;
+  if (!event.valid() || event.queue() == this || event.queue()->is_past(event.serial())) return;
   if (mutated(Mutant::wait_by_hand)) return;
   event.queue()->flush(event.serial());
   std::lock_guard guard(mutex_);

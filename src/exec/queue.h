@@ -75,6 +75,12 @@ class Queue {
     if (completed) layers::on_observe(*device_queue_, serial);
     return completed;
   }
+  // Need nobody be made to wait for it any more? Layers are told of all waits, not only of those
+  // that are in time, and the host is told nothing.
+  bool is_past(uint64_t serial) const {
+    return device_queue_->completed.load(std::memory_order_acquire) >= serial &&
+           !layers::want(Layer::encoding);
+  }
   // Makes the next list start after `event`.
   void wait_for(const Event& event);
   // Everything submitted so far, waited for. Throws the first error that nobody has seen.

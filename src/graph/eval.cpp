@@ -134,7 +134,8 @@ class Evaluator {
     for (const array& input : inputs) {
       if (input.status() != array::evaluated) continue;
       const Event& event = input.event();
-      if (!event.valid() || event.queue() == &queue || event.is_signaled()) continue;
+      if (!event.valid() || event.queue() == &queue) continue;
+      if (event.queue()->is_past(event.serial())) continue;
       if (!mutated(Mutant::wait_without_flush)) event.queue()->flush(event.serial());
       waits_.push_back(event);
     }

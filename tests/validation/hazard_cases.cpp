@@ -131,6 +131,19 @@ void host_reads_after_other_stream(bool is_early) {
   synchronize(t);
 }
 
+// It has completed, as another stream that uses it finds out; the host does not.
+void host_reads_by_luck(bool waits) {
+  OwnStream s, t;
+  array y = affine(counting(16), 3, 1, s);
+  async_eval(y);
+  eventually([&] { return queue_of(s).device_queue().completed.load() > 0; });
+  array z = affine(y, 1, 1, t);
+  async_eval(z);
+  if (waits) z.wait();
+  (void)y.data<int32_t>();
+  synchronize(t);
+}
+
 // An array that was evaluated, and is computed into again in place.
 void host_reads_donated(bool waits) {
   OwnStream s;
@@ -222,6 +235,9 @@ const ValidationCase cases[] = {
     HAZARD("host-read", "data() after a wait for what another stream did before it waited",
            host_reads_after_other_stream(true), host_reads_after_other_stream(false),
            {"other_op", "Affine"}, {"bytes", "0-64"}),
+    HAZARD("host-read", "data() of an array that another stream found completed",
+           host_reads_by_luck(false), host_reads_by_luck(true), {"other_op", "Affine"},
+           {"bytes", "0-64"}),
     HAZARD("host-read", "data() of an array that is computed in place", host_reads_donated(false),
            host_reads_donated(true), {"other_op", "AffineInPlace"}),
     {"host-writes.input-changed",
