@@ -188,7 +188,11 @@ ThreadPool::~ThreadPool() {
     is_ending_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_) {
+    // A task has called exit(): it does not return.
+    const bool is_this = thread.get_id() == std::this_thread::get_id();
+    is_this ? thread.detach() : thread.join();
+  }
 }
 
 void ThreadPool::add(std::function<void()> task) {

@@ -1,6 +1,7 @@
 // One result from several threads and streams.
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <stdexcept>
 #include <thread>
@@ -97,4 +98,9 @@ int main() {
     thrown = true;
   }
   CHECK(thrown);
+
+  // A task may end the program.
+  io::thread_pool().enqueue([] { std::exit(0); });
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+  return 1;
 }
