@@ -43,11 +43,30 @@ std::vector<Shape> Primitive::output_shapes(const std::vector<array>&) {
 
 namespace detail {
 
+namespace {
+// Nodes were checked when they were built, but whoever evaluates a primitive by hand has outputs of
+// another, or of none.
+void encode_checked(Op& op, const std::vector<array>& inputs, std::vector<array>& outputs) {
+  Encoder& encoder = Encoder::of(op.stream());
+  if (op.traits().is_unchecked &&
+      (outputs.empty() || outputs[0].primitive_ptr().get() != static_cast<Primitive*>(&op))) {
+    std::vector<Shape> shapes;
+    std::vector<Dtype> dtypes;
+    for (const array& output : outputs) {
+      shapes.push_back(output.shape());
+      dtypes.push_back(output.dtype());
+    }
+    op.check(inputs, shapes, dtypes);
+  }
+  op.encode(encoder, inputs, outputs);
+}
+}  // namespace
+
 void Op::eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) {
-  encode(Encoder::of(stream()), inputs, outputs);
+  encode_checked(*this, inputs, outputs);
 }
 void Op::eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) {
-  encode(Encoder::of(stream()), inputs, outputs);
+  encode_checked(*this, inputs, outputs);
 }
 std::optional<Record> Op::record() const { return std::nullopt; }
 std::optional<array> Op::call(const std::vector<array>&, const Shape&, Dtype) {

@@ -171,6 +171,51 @@ TEST_CASE("primitives: nodes of compiled steps are checked when they are built")
                   std::invalid_argument);
 }
 
+TEST_CASE("primitives: what is evaluated by hand is checked") {
+  // Evaluates another primitive on its own inputs, the first `count` of them.
+  class ByHand final : public Primitive {
+   public:
+    ByHand(std::shared_ptr<Primitive> inner, size_t count)
+        : Primitive(inner->stream()), inner_(std::move(inner)), count_(count) {}
+    void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) override {
+      std::vector<array> some(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(count_));
+      inner_->eval_cpu(some, outputs);
+    }
+    void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) override {
+      eval_cpu(inputs, outputs);
+    }
+    const char* name() const override { return "ByHand"; }
+
+   private:
+    std::shared_ptr<Primitive> inner_;
+    size_t count_;
+  };
+  auto by_hand = [](std::shared_ptr<Primitive> inner, Shape shape, Dtype dtype,
+                    std::vector<array> inputs, size_t count) {
+    array result(shape, dtype, std::make_shared<ByHand>(std::move(inner), count), inputs);
+    eval(result);
+    return result;
+  };
+  Stream s = default_stream(default_device());
+  array a = reshape(arange(6.0f), {2, 3});
+  auto add = [&] { return std::make_shared<Add>(s); };
+  auto total = [&](int axis) {
+    return std::make_shared<Reduce>(s, Reduce::Sum, std::vector<int>{axis});
+  };
+  CHECK(is_same(by_hand(add(), {2, 3}, float32, {a, a}, 2), a + a));
+  CHECK(is_same(by_hand(total(1), {2}, float32, {a}, 1), sum(a, 1)));
+  CHECK(is_same(by_hand((a + a).primitive_ptr(), {2, 3}, float32, {a, a}, 2), a + a));
+  for (size_t count : {0, 1, 3}) {
+    CHECK_THROWS_AS(by_hand(add(), {2, 3}, float32, {a, a, a}, count), std::invalid_argument);
+  }
+  CHECK_THROWS_AS(by_hand(add(), {2, 3}, int8, {a, a}, 2), std::invalid_argument);
+  CHECK_THROWS_AS(by_hand(add(), {2000, 3000}, float32, {a, a}, 2), std::invalid_argument);
+  CHECK_THROWS_AS(by_hand(total(1), {2}, float32, {a}, 0), std::invalid_argument);
+  CHECK_THROWS_AS(by_hand(total(-1), {2}, float32, {a}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(by_hand(total(5), {2}, float32, {a}, 1), std::out_of_range);
+  CHECK_THROWS_AS(by_hand(total(1), {2}, float32, {ones({200000, 3})}, 1), std::invalid_argument);
+}
+
 TEST_CASE("primitives: the index of a scalar's largest element has no axis") {
   array index = argmax(array(1.0f));
   CHECK(dynamic_cast<ArgReduce&>(index.primitive()).state() == std::pair{ArgReduce::ArgMax, -1});
