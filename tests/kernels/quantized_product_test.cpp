@@ -1,6 +1,8 @@
 // Products with quantised weights by themselves.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/cpu/quantization.h"
@@ -50,34 +52,64 @@ void check_ranges(Random& random, Dtype::Val dtype, int64_t m, int64_t n, int64_
   CHECK(one.same_bits(all));
 }
 
-// x is as large as its type allows, and alternates; the weights are so small that products are not.
-void check_large(int64_t group) {
-  constexpr int64_t n = 20, k = 384;
+// The products of each row with x: weights of even elements are 4 and 2 times 2^-20, of odd ones -5
+// and -3 times.
+template <typename T>
+std::vector<float> products(Dtype::Val dtype, int64_t group, Aligned<T>& x, int64_t k) {
+  constexpr int64_t n = 20;
   QuantizedFormat format{QuantizationMode::affine, 4, static_cast<int>(group)};
   Aligned<uint8_t> codes(n * k / 2);
-  Aligned<bfloat16_t> scales(n * k / group), biases(n * k / group), x(k), out(n);
+  Aligned<T> scales(n * k / group), biases(n * k / group), out(n);
   for (int64_t i = 0; i < n * k / 2; ++i) codes[i] = static_cast<uint8_t>(i % 2 == 0 ? 0x3c : 0x5a);
   for (int64_t i = 0; i < n * k / group; ++i) {
-    scales[i] = static_cast<bfloat16_t>(0x1p-20f);
-    biases[i] = static_cast<bfloat16_t>(-0x1p-17f);
+    scales[i] = static_cast<T>(0x1p-20f);
+    biases[i] = static_cast<T>(-0x1p-17f);
   }
-  for (int64_t i = 0; i < k; ++i) x[i] = static_cast<bfloat16_t>(i % 2 == 0 ? 0x1p127f : -0x1p127f);
-  QuantizedProductPlan plan(Dtype::Val::bfloat16, format, true, 1, 1, n, k, 1, 1);
+  QuantizedProductPlan plan(dtype, format, true, 1, 1, n, k, 1, 1);
   Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
   Aligned<char> prepared(plan.prepared_bytes());
   plan.prepare(0, 1, x.get(), prepared.get());
   plan.run(0, plan.tasks(), prepared.get(), {codes.get(), scales.get(), biases.get()}, nullptr,
            nullptr, out.get(), scratch.get());
-  // Codes 12, 3, 10, 5, …: 14 more of the even ones in each four.
-  for (int64_t i = 0; i < n; ++i) CHECK(static_cast<float>(out[i]) == 14 * (k / 4) * 0x1p107f);
+  std::vector<float> result;
+  for (int64_t i = 0; i < n; ++i) result.push_back(static_cast<float>(out[i]));
+  return result;
+}
+
+void check_large(int64_t group) {
+  constexpr int64_t k = 384;
+  Aligned<bfloat16_t> x(k);
+  for (int64_t i = 0; i < k; ++i) x[i] = static_cast<bfloat16_t>(i % 2 == 0 ? 0x1p127f : -0x1p127f);
+  for (float product : products(Dtype::Val::bfloat16, group, x, k)) {
+    CHECK(product == 14 * (k / 4) * 0x1p107f);
+  }
+}
+
+template <typename T>
+void check_infinite(Dtype::Val dtype, int64_t group) {
+  constexpr int64_t k = 256;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (int64_t place : {0, 1, 7, 64, 129, 255}) {
+    Aligned<T> x(k);
+    for (int64_t i = 0; i < k; ++i) x[i] = static_cast<T>(i == place ? infinity : 1.0f);
+    for (float product : products(dtype, group, x, k)) {
+      CHECK(product == (place % 2 == 0 ? infinity : -infinity));
+    }
+    x[3] = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+    for (float product : products(dtype, group, x, k)) CHECK(std::isnan(product));
+  }
 }
 
 }  // namespace
 
-TEST_CASE("products with quantised weights are finite where x is nearly not") {
+TEST_CASE("products with quantised weights are as finite as x") {
   on_each_product([](const char* name) {
     CAPTURE(name);
-    for (int64_t group : {32, 64, 128}) check_large(group);
+    for (int64_t group : {32, 64, 128}) {
+      check_large(group);
+      check_infinite<float16_t>(Dtype::Val::float16, group);
+      check_infinite<bfloat16_t>(Dtype::Val::bfloat16, group);
+    }
   });
 }
 

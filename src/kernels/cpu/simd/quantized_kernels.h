@@ -37,7 +37,7 @@ struct QuantizedKernels {
                      const QuantizedRow& rows, int64_t count, float* out);
 };
 constexpr int64_t prepared_floats(int64_t depth, int64_t group) {
-  return depth + depth / 8 + depth / group;
+  return (depth + depth / 8 + depth / group + 1 + 15) / 16 * 16;  // whole lines
 }
 
 struct QuantizeKernels {

@@ -204,7 +204,8 @@ void add_scaled(float factor, const float* x, int64_t count, float* out) {
 // meet the elements 8 i + j of x, which is stored in that order. A word is moved so that two of its
 // codes lie where a float has its highest fraction bits; then one logical operation each makes
 // 16 + c and 256 + c of them. A block's sum begins below zero by what that is too much. x is made
-// smaller, exactly, so that this does not overflow where the product does not.
+// smaller, exactly, so that this does not overflow where the product does not. Infinities would
+// meet their opposites: with them it goes element by element.
 
 constexpr int64_t block = 128;
 constexpr float high_offset = 16, low_offset = 256;
@@ -218,11 +219,16 @@ void prepare_vector(Dtype::Val dtype, const void* from, int64_t depth, int64_t g
   const int64_t item = dtype == Dtype::Val::float32 ? 4 : 2;
   const __m512i eighths =
       _mm512_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120);
+  const __m512 infinity = _mm512_set1_ps(__builtin_inff());
+  __mmask16 infinite = 0, undefined = 0;
   for (int64_t k = 0; k < depth; k += block) {
     alignas(64) float wide[block];
     widen_values(dtype, static_cast<const char*>(from) + k * item, block, wide);
     for (int64_t i = 0; i < block; i += 16) {
-      store_lanes(wide + i, load_lanes<float>(wide + i) * smaller);
+      __m512 elements = _mm512_load_ps(wide + i) * _mm512_set1_ps(smaller);
+      infinite |= _mm512_cmp_ps_mask(_mm512_abs_ps(elements), infinity, _CMP_EQ_OQ);
+      undefined |= _mm512_cmp_ps_mask(elements, elements, _CMP_UNORD_Q);
+      _mm512_store_ps(wide + i, elements);
     }
     __m512 start = _mm512_setzero_ps();
     for (int64_t j = 0; j < 8; ++j) {
@@ -237,6 +243,22 @@ void prepare_vector(Dtype::Val dtype, const void* from, int64_t depth, int64_t g
       sums[(k + i) / group] = add_lanes<float>(sum);
     }
   }
+  sums[depth / group] = infinite != 0 && undefined == 0;
+}
+
+// The product with one row, as it is written.
+template <typename T, int group>
+float dot_elements(const float* x, int64_t depth, const QuantizedRow& matrix, int64_t row) {
+  const auto* codes = static_cast<const uint8_t*>(matrix.codes) + row * (depth / 2);
+  float total = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    const auto code = static_cast<float>(codes[k / 2] >> (k % 2 * 4) & 15);
+    const int64_t g = row * (depth / group) + k / group;
+    const float scale = to_float(static_cast<const T*>(matrix.scales)[g]);
+    const float bias = to_float(static_cast<const T*>(matrix.biases)[g]);
+    total += x[k / block * block + k % 8 * 16 + k % block / 8] * (code * scale + bias);
+  }
+  return total * larger;
 }
 
 // How far ahead codes are asked for, into the second level: the first can wait for too few lines.
@@ -331,7 +353,11 @@ void dot_rows(const void* prepared, int64_t depth, const QuantizedRow& matrix, i
 template <typename T, int group>
 void dot_all_rows(const void* prepared, int64_t depth, const QuantizedRow& matrix, int64_t count,
                   float* out) {
+  const auto* x = static_cast<const float*>(prepared);
   int64_t r = 0;
+  if (x[depth + depth / 8 + depth / group] != 0) {
+    for (; r < count; ++r) out[r] = dot_elements<T, group>(x, depth, matrix, r);
+  }
   for (; r + 4 <= count; r += 4) dot_rows<T, group, 4>(prepared, depth, matrix, r, count, out);
   for (; r < count; ++r) dot_rows<T, group, 1>(prepared, depth, matrix, r, count, out);
 }
