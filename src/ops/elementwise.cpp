@@ -143,12 +143,19 @@ array ternary(ElementwiseOp op, array condition, array x, array y, StreamOrDevic
 
 const ElementwiseRow& elementwise_row(ElementwiseOp op) { return rows[static_cast<size_t>(op)]; }
 
-array call_elementwise(ElementwiseOp op, const std::vector<array>& inputs, StreamOrDevice s) {
+namespace {
+void check_count(ElementwiseOp op, const std::vector<array>& inputs) {
   size_t count = static_cast<size_t>(cpu::elementwise_operand_count(op));
   if (inputs.size() != count) {
     throw std::invalid_argument(text("[", elementwise_row(op).function, "] expected ", count,
                                      " inputs, got ", inputs.size()));
   }
+}
+}  // namespace
+
+array call_elementwise(ElementwiseOp op, const std::vector<array>& inputs, StreamOrDevice s) {
+  check_count(op, inputs);
+  const size_t count = inputs.size();
   if (count == 1) return unary(op, inputs[0], s);
   if (count == 2) return binary(op, inputs[0], inputs[1], s);
   return ternary(op, inputs[0], inputs[1], inputs[2], s);
@@ -185,6 +192,7 @@ std::optional<array> detail::Elementwise::call(const std::vector<array>& inputs,
 }
 
 std::vector<Shape> detail::Elementwise::output_shapes(const std::vector<array>& inputs) {
+  check_count(static_cast<ElementwiseOp>(traits_.elementwise), inputs);
   Shape shape = inputs[0].shape();
   for (const array& input : inputs) shape = broadcast_shapes_for(name(), shape, input.shape());
   return {shape};
@@ -212,7 +220,7 @@ std::optional<array> AsType::call(const std::vector<array>& inputs, const Shape&
 }
 
 std::vector<Shape> AsType::output_shapes(const std::vector<array>& inputs) {
-  return {inputs[0].shape()};
+  return {only(inputs).shape()};
 }
 
 void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,

@@ -174,7 +174,9 @@ std::vector<array> detail::Reduction::vjp(const std::vector<array>& primals,
 }
 
 std::vector<Shape> detail::Reduction::output_shapes(const std::vector<array>& inputs) {
-  return {reduced_shape(inputs[0], axes_, keepdims_)};
+  const array& a = only(inputs);
+  for (int axis : axes_) checked_axis(row_of(op_of(*this)).function, axis, a.ndim());
+  return {reduced_shape(a, axes_, keepdims_)};
 }
 
 std::shared_ptr<Primitive> detail::Reduction::with_leading_axis() {

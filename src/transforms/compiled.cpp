@@ -93,6 +93,7 @@ void CompiledSteps::encode_separately(Encoder& encoder, const std::vector<array>
 }
 
 std::vector<Shape> CompiledSteps::output_shapes(const std::vector<array>& inputs) const {
+  check_count(inputs);
   std::vector<Shape> shapes, results;
   for (const FusedStep& step : steps_) {
     Shape shape;
@@ -107,6 +108,12 @@ std::vector<Shape> CompiledSteps::output_shapes(const std::vector<array>& inputs
   return results;
 }
 
+void CompiledSteps::check_count(const std::vector<array>& inputs) const {
+  if (inputs.size() == input_count_) return;
+  throw std::invalid_argument(text("[array] a node of ", primitive_name, ": expected ",
+                                   input_count_, " inputs, got ", inputs.size()));
+}
+
 void CompiledSteps::check(const std::vector<array>& inputs, std::span<const Shape> shapes,
                           std::span<const Dtype> dtypes) const {
   auto expect = [](bool is_so, const auto&... what) {
@@ -114,7 +121,7 @@ void CompiledSteps::check(const std::vector<array>& inputs, std::span<const Shap
       throw std::invalid_argument(
           text("[array] a node of ", primitive_name, ": expected ", what...));
   };
-  expect(inputs.size() == input_count_, input_count_, " inputs, got ", inputs.size());
+  check_count(inputs);
   expect(shapes.size() == outputs_.size(), outputs_.size(), " outputs, got ", shapes.size());
   for (const FusedStep& step : steps_) {
     for (int i = 0; i < step.arity; ++i) {

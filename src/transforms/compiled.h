@@ -33,6 +33,7 @@ class CompiledSteps {
   std::string name() const;
 
  private:
+  void check_count(const std::vector<array>& inputs) const;
   void encode_separately(Encoder& encoder, const std::vector<array>& inputs, array& output,
                          size_t step) const;
 

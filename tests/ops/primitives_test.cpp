@@ -216,6 +216,24 @@ TEST_CASE("primitives: what is evaluated by hand is checked") {
   CHECK_THROWS_AS(by_hand(total(1), {2}, float32, {ones({200000, 3})}, 1), std::invalid_argument);
 }
 
+TEST_CASE("primitives: shapes are asked for with the inputs that there are") {
+  Stream s = default_stream(default_device());
+  array a = ones({2, 3});
+  Add add(s);
+  AsType conversion(s, int32);
+  Reduce total(s, Reduce::Sum, {1}), beyond(s, Reduce::Sum, {5});
+  array fused = compile([](const std::vector<array>& in) {
+    return std::vector<array>{exp(in[0]) + in[1]};
+  })({a, a})[0];
+  CHECK(add.output_shapes({a, a}) == std::vector<Shape>{{2, 3}});
+  CHECK(total.output_shapes({a}) == std::vector<Shape>{{2, 1}});
+  CHECK(fused.primitive().output_shapes({a, a}) == std::vector<Shape>{{2, 3}});
+  for (Primitive* primitive :
+       std::vector<Primitive*>{&add, &conversion, &total, &fused.primitive()})
+    CHECK_THROWS_AS(primitive->output_shapes({}), std::invalid_argument);
+  CHECK_THROWS_AS(beyond.output_shapes({a}), std::out_of_range);
+}
+
 TEST_CASE("primitives: the index of a scalar's largest element has no axis") {
   array index = argmax(array(1.0f));
   CHECK(dynamic_cast<ArgReduce&>(index.primitive()).state() == std::pair{ArgReduce::ArgMax, -1});
