@@ -98,6 +98,16 @@ TEST_CASE("attention over random shapes, layouts, masks and sinks") {
   }
 }
 
+TEST_CASE("attention to many keys in long splits") {
+  RandomArrays random(33);
+  for (Dtype dtype : {float32, bfloat16}) {
+    for (int keys : {4095, 4096, 4500}) {
+      check({random.dense({1, 4, 1, 64}, dtype), random.dense({1, 2, keys, 64}, dtype),
+             random.dense({1, 2, keys, 64}, dtype), 0.25});
+    }
+  }
+}
+
 TEST_CASE("a query that sees nothing takes the mean; added -infinity removes a key") {
   RandomArrays random(32);
   for (int rows : {1, 60}) {

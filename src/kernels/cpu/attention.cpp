@@ -10,7 +10,8 @@ HOLDFAST_SIMD_TABLE(AttentionKernels, attention_kernels)
 namespace holdfast::cpu {
 namespace {
 
-constexpr int64_t keys_per_split = 256;
+// A split costs the time of some ten keys: where there would be many, they are longer.
+constexpr int64_t short_split = 256, long_split = 512, keys_of_long_splits = 4096;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -24,7 +25,8 @@ AttentionPlan::AttentionPlan(Dtype::Val dtype, const AttentionShape& shape)
       heads_per_group_(shape.heads / std::max<int64_t>(1, shape.key_heads)),
       rows_(heads_per_group_ * shape.queries),
       split_(rows_ <= simd::attention_partial_rows || shape.keys == 0) {
-  splits_ = divide_up(shape.keys, keys_per_split);
+  split_keys_ = shape.keys < keys_of_long_splits ? short_split : long_split;
+  splits_ = divide_up(shape.keys, split_keys_);
   row_tasks_ = divide_up(rows_, simd::attention_rows);
 }
 
@@ -42,7 +44,7 @@ size_t AttentionPlan::partial_bytes() const {
 
 size_t AttentionPlan::task_scratch_bytes() const {
   const simd::AttentionKernels& kernels = simd::attention_kernels();
-  return split_ ? kernels.partial_scratch(dtype_, keys_per_split, shape_.features)
+  return split_ ? kernels.partial_scratch(dtype_, split_keys_, shape_.features)
                 : kernels.whole_scratch(dtype_, shape_.features, shape_.value_features);
 }
 
@@ -124,15 +126,15 @@ const void* AttentionPlan::keys_of(int64_t split, const AttentionOperands& opera
   return static_cast<const char*>(operands.keys) +
          (group / shape_.key_heads * shape_.key_strides.batch +
           group % shape_.key_heads * shape_.key_strides.head +
-          split % splits_ * keys_per_split * shape_.key_strides.position) *
+          split % splits_ * split_keys_ * shape_.key_strides.position) *
              item_;
 }
 
 void AttentionPlan::run_split(int64_t task, bool is_last, const AttentionOperands& operands,
                               void* task_scratch) const {
   int64_t group = task / splits_;
-  int64_t first_key = task % splits_ * keys_per_split;
-  int64_t key_count = std::min(keys_per_split, shape_.keys - first_key);
+  int64_t first_key = task % splits_ * split_keys_;
+  int64_t key_count = std::min(split_keys_, shape_.keys - first_key);
   const void* queries[simd::attention_partial_rows];
   simd::AttentionMask masks[simd::attention_partial_rows];
   point_at_rows(operands, group, 0, rows_, first_key, queries, masks);

@@ -69,7 +69,7 @@ class AttentionPlan {
   AttentionShape shape_;
   int64_t heads_per_group_, rows_;  // rows_: queries of all heads that share keys
   bool split_;
-  int64_t splits_ = 0;
+  int64_t split_keys_ = 0, splits_ = 0;
   int64_t row_tasks_ = 0;
 };
 
