@@ -98,7 +98,7 @@ template <int rows, typename F, typename T>
 inline void add_rows_at(F* partial, const T* a, int64_t stride, int64_t count) {
   using V = typename NativeVector<F>::type;
   constexpr int64_t line = 64 / sizeof(T), width = vector_bytes / sizeof(F);
-  constexpr int64_t most_ahead = 2048 / sizeof(T);
+  constexpr int64_t most_ahead = 4096 / sizeof(T);
   int64_t ahead = count < most_ahead ? count : most_ahead;
   int64_t i = 0;
   for (; i + line <= count; i += line) {
