@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 #include "base/sync.h"
@@ -22,8 +23,9 @@ class BlockPool {
       free_ = block->next;
       --count_;
       // The next one has left the cache if it was freed long ago.
+      const auto next = reinterpret_cast<uintptr_t>(free_);  // or 0: an address, not a pointer
       for (size_t at = 0; at < Size; at += 64) {
-        __builtin_prefetch(reinterpret_cast<char*>(free_) + at, 1);
+        __builtin_prefetch(reinterpret_cast<char*>(next + at), 1);
       }
       return block;
     }
