@@ -85,6 +85,73 @@ void check_large(int64_t group) {
   }
 }
 
+// Groups of x that lie `bits` apart: the sum of each is exact, and so is that of all in float32.
+template <typename T>
+void check_apart(Dtype::Val dtype, int64_t group, int bits, float largest) {
+  constexpr int64_t k = 384;
+  Aligned<T> x(k);
+  double expected = 0;
+  for (int64_t i = 0; i < k; ++i) {
+    // Negative numbers, ones of every digit, and zeros.
+    auto value = static_cast<float>((i * 37 % 97 - 48) * (i % 5 != 0));
+    x[i] = static_cast<T>(std::ldexp(value * largest, i / group % 2 == 0 ? 0 : -bits));
+    constexpr int weights[4] = {4, -5, 2, -3};
+    expected += static_cast<double>(static_cast<float>(x[i])) * weights[i % 4] * 0x1p-20;
+  }
+  CAPTURE(bits);
+  CAPTURE(largest);
+  auto rounded = static_cast<float>(static_cast<T>(static_cast<float>(expected)));
+  for (float product : products(dtype, group, x, k)) {
+    CHECK(std::abs(product - rounded) <=
+          std::abs(rounded) * (dtype == Dtype::Val::bfloat16 ? 0x1p-8f : 0x1p-10f) +
+              (dtype == Dtype::Val::float16 ? 0x1p-24f : 0));
+  }
+}
+
+// The products of x with weights of random codes are those in double, within the rounding of a
+// result and what x loses (simd/quantized_digits.h): also where a carry runs through all digits.
+void check_random(Random& random, int64_t group, int scale_exponent, int x_exponent) {
+  constexpr int64_t k = 512, n = 14;
+  QuantizedFormat format{QuantizationMode::affine, 4, static_cast<int>(group)};
+  Aligned<uint8_t> codes(n * k / 2);
+  Aligned<bfloat16_t> scales(n * k / group), biases(n * k / group), x(k), out(n);
+  for (int64_t i = 0; i < n * k / 2; ++i) codes[i] = static_cast<uint8_t>(pick(random, 0, 255));
+  auto number = [&](int exponent) {
+    return static_cast<bfloat16_t>(
+        std::ldexp(static_cast<float>(pick(random, -255, 255)), exponent));
+  };
+  for (int64_t i = 0; i < n * k / group; ++i) {
+    // Weights that are zero meet the first group, whose elements are much larger.
+    const bool is_first = i % (k / group) == 0;
+    scales[i] = is_first ? bfloat16_t(0.0f) : number(scale_exponent);
+    biases[i] = is_first ? bfloat16_t(0.0f) : number(scale_exponent + 2);
+  }
+  const int apart = static_cast<int>(pick(random, 0, 1)) * 50;
+  for (int64_t i = 0; i < k; ++i) {
+    x[i] = number(x_exponent + (i < group ? apart : 0) - static_cast<int>(pick(random, 0, 20)));
+  }
+  QuantizedProductPlan plan(Dtype::Val::bfloat16, format, true, 1, 1, n, k, 1, 1);
+  Aligned<char> scratch(static_cast<int64_t>(plan.task_scratch_bytes()));
+  Aligned<char> prepared(plan.prepared_bytes());
+  plan.prepare(0, 1, x.get(), prepared.get());
+  plan.run(0, plan.tasks(), prepared.get(), {codes.get(), scales.get(), biases.get()}, nullptr,
+           nullptr, out.get(), scratch.get());
+  for (int64_t row = 0; row < n; ++row) {
+    double sum = 0, size = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      const int64_t at = row * k + i;
+      const int code = codes[at / 2] >> (at % 2 * 4) & 15;
+      const double weight = code * static_cast<double>(static_cast<float>(scales[at / group])) +
+                            static_cast<double>(static_cast<float>(biases[at / group]));
+      const double product = static_cast<double>(static_cast<float>(x[i])) * weight;
+      sum += product;
+      size += std::abs(product);
+    }
+    const double got = static_cast<double>(static_cast<float>(out[row]));
+    CHECK(std::abs(got - sum) <= std::abs(sum) * 0x1p-8 + size * 0x1p-19);
+  }
+}
+
 template <typename T>
 void check_infinite(Dtype::Val dtype, int64_t group) {
   constexpr int64_t k = 256;
@@ -109,6 +176,31 @@ TEST_CASE("products with quantised weights are as finite as x") {
       check_large(group);
       check_infinite<float16_t>(Dtype::Val::float16, group);
       check_infinite<bfloat16_t>(Dtype::Val::bfloat16, group);
+    }
+  });
+}
+
+TEST_CASE("products with quantised weights are exact for x of any size, also zero") {
+  on_each_product([](const char* name) {
+    CAPTURE(name);
+    Random random(46);
+    for (int64_t group : {32, 64, 128}) {
+      CAPTURE(group);
+      for (int bits : {0, 3, 13, 30, 45, 90}) {
+        check_apart<bfloat16_t>(Dtype::Val::bfloat16, group, bits, 1);
+        check_apart<bfloat16_t>(Dtype::Val::bfloat16, group, bits, 0x1p110f);
+        check_apart<bfloat16_t>(Dtype::Val::bfloat16, group, bits, 0x1p-80f);
+        check_apart<bfloat16_t>(Dtype::Val::bfloat16, group, bits, 0);
+      }
+      for (int bits : {0, 3, 10}) {
+        check_apart<float16_t>(Dtype::Val::float16, group, bits, 64);
+        check_apart<float16_t>(Dtype::Val::float16, group, bits, 0);
+      }
+      for (int i = 0; i < 20; ++i) {
+        check_random(random, group, -8, 0);
+        check_random(random, group, 100, -90);
+        check_random(random, group, -90, 60);
+      }
     }
   });
 }

@@ -113,7 +113,7 @@ void on_each_instruction_set(const F& f) {
   holdfast::cpu::unforce_instruction_set();
 }
 
-// The same, and on the last one also with each lesser way to multiply bfloat16.
+// The same, and on the last one also with each lesser way to multiply bfloat16 and bytes.
 template <typename F>
 void on_each_product(const F& f) {
   using holdfast::cpu::BFloat16Products;
@@ -127,6 +127,9 @@ void on_each_product(const F& f) {
   limited(BFloat16Products::in_pairs, "bfloat16 in pairs");
   limited(BFloat16Products::in_float32, "bfloat16 in float32");
   holdfast::cpu::limit_bfloat16_products(BFloat16Products::in_tiles);
+  holdfast::cpu::limit_byte_dot(false);
+  f("bytes in pairs");
+  holdfast::cpu::limit_byte_dot(true);
 }
 
 // Memory with alignment 64, as kernels get it from the allocator.

@@ -124,7 +124,9 @@ TEST_CASE("products with quantised weights, few rows and many") {
     for (Dtype dtype : {float32, float16, bfloat16}) {
       CAPTURE(std::string(dtype_name(dtype)));
       for (int m : {1, 3, 20}) {
+        CAPTURE(m);
         for (bool transposed : {true, false}) {
+          CAPTURE(transposed);
           int rows = transposed ? 70 : 37;
           Weights q = weights_of(f, random.dense({rows, 256}, dtype));
           int k = transposed ? 256 : rows, n = transposed ? rows : 256;

@@ -35,6 +35,11 @@ std::atomic<BFloat16Products>& most_products() {
   return most;
 }
 
+std::atomic<bool>& byte_dot_allowed() {
+  static std::atomic<bool> allowed{true};
+  return allowed;
+}
+
 #if defined(__x86_64__)
 // Tiles are state that Linux saves for the threads of a process only once it has asked for that.
 bool may_use_tiles() {
@@ -78,6 +83,17 @@ BFloat16Products bfloat16_products() {
 void limit_bfloat16_products(BFloat16Products most) {
   most_products().store(most, std::memory_order_relaxed);
 }
+
+bool has_byte_dot() {
+#if defined(__x86_64__)
+  static const bool available = __builtin_cpu_supports("avx512vnni") != 0;
+  return available && byte_dot_allowed().load(std::memory_order_relaxed);
+#else
+  return false;
+#endif
+}
+
+void limit_byte_dot(bool allowed) { byte_dot_allowed().store(allowed, std::memory_order_relaxed); }
 
 void force_instruction_set(InstructionSet set) {
   if (!is_available(set)) {

@@ -27,6 +27,9 @@ BFloat16Products bfloat16_products();
 inline bool has_bfloat16_dot() { return bfloat16_products() >= BFloat16Products::in_pairs; }
 inline bool has_bfloat16_tiles() { return bfloat16_products() >= BFloat16Products::in_tiles; }
 
+// Whether there is an instruction that sums the products of bytes (AVX-512 VNNI).
+bool has_byte_dot();
+
 // For tests and benchmarks: makes later kernel look-ups use `set`, which must be available. Kernels
 // already looked up are not affected; results of two instruction sets may differ in the last bits.
 void force_instruction_set(InstructionSet set);
@@ -34,5 +37,6 @@ void force_instruction_set(InstructionSet set);
 void unforce_instruction_set();
 // For tests: as if the processor had no more than this.
 void limit_bfloat16_products(BFloat16Products most);
+void limit_byte_dot(bool allowed);
 
 }  // namespace holdfast::cpu

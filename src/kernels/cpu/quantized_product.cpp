@@ -134,28 +134,37 @@ void QuantizedProductPlan::run_few(const char* x, const QuantizedMatrix& w, int6
         w.biases == nullptr ? nullptr : static_cast<const char*>(w.biases) + group};
   };
   const auto* wide = reinterpret_cast<const float*>(x);
+  // The products of column n with some rows of x, which lie `row_floats_` apart.
+  auto dot_column = [&](int64_t n, const float* x_rows, int64_t rows, float* to) {
+    simd::QuantizedRow row = row_at(n * k_);
+    for (int64_t r = 0; r < rows; ++r) to[r] = 0;
+    for (int64_t k = 0; k < k_; k += piece) {
+      int64_t depth = std::min(piece, k_ - k);
+      kernels.dequantize(format_, dtype_, row, k, depth, Dtype::Val::float32, made);
+      for (int64_t r = 0; r < rows; ++r) {
+        to[r] += kernels.dot(made, x_rows + r * row_floats_ + k, depth);
+      }
+    }
+  };
   if (vectors_) {
     // Weights that several rows of x meet stay in the cache until all have; one reads on and on.
     const int64_t step = m_ == 1 ? count : std::min(count, shared_weights);
     for (int64_t n = first; n < first + count; n += step) {
       int64_t some = std::min(step, first + count - n);
       for (int64_t r = 0; r < m_; ++r) {
-        kernels.dot_vector(dtype_, wide + r * row_floats_, k_, format_.group_size, row_at(n * k_),
-                           some, sums);
+        const float* row = wide + r * row_floats_;
+        if (simd::has_digits(row)) {
+          kernels.dot_vector(dtype_, row, k_, format_.group_size, row_at(n * k_), some, sums);
+        } else {
+          row = simd::prepared_elements(row, k_, format_.group_size);
+          for (int64_t i = 0; i < some; ++i) dot_column(n + i, row, 1, sums + i);
+        }
         kernels.narrow(dtype_, sums, some, out + (r * n_ + n) * item_);
       }
     }
-    return;
-  }
-  if (transposed_) {
+  } else if (transposed_) {
     for (int64_t n = first; n < first + count; ++n) {
-      simd::QuantizedRow row = row_at(n * k_);
-      for (int64_t r = 0; r < m_; ++r) sums[r] = 0;
-      for (int64_t k = 0; k < k_; k += piece) {
-        int64_t depth = std::min(piece, k_ - k);
-        kernels.dequantize(format_, dtype_, row, k, depth, Dtype::Val::float32, made);
-        for (int64_t r = 0; r < m_; ++r) sums[r] += kernels.dot(made, wide + r * k_ + k, depth);
-      }
+      dot_column(n, wide, m_, sums);
       for (int64_t r = 0; r < m_; ++r) {
         kernels.narrow(dtype_, sums + r, 1, out + (r * n_ + n) * item_);
       }

@@ -30,14 +30,22 @@ struct QuantizedKernels {
 
   // A vector of float16 or bfloat16 against rows of 4-bit affine codes, scales and biases of the
   // same dtype, `depth` a multiple of 128; null where only AVX-512 would do. `prepared`: of
-  // prepare_vector, prepared_floats(depth, group).
+  // prepare_vector, prepared_floats(depth, group) and in whole lines. Where has_digits says no,
+  // there are only the elements, prepared_elements, and dot_vector must not be called.
   void (*prepare_vector)(Dtype::Val dtype, const void* x, int64_t depth, int64_t group,
                          void* prepared);
   void (*dot_vector)(Dtype::Val dtype, const void* prepared, int64_t depth, int64_t group,
                      const QuantizedRow& rows, int64_t count, float* out);
 };
+constexpr int64_t round_up_to_line(int64_t floats) { return (floats + 15) / 16 * 16; }
+constexpr int64_t prepared_header = 16;
 constexpr int64_t prepared_floats(int64_t depth, int64_t group) {
-  return (depth + depth / 8 + depth / group + 1 + 15) / 16 * 16;  // whole lines
+  return prepared_header + 2 * round_up_to_line(depth / group) + depth;
+}
+constexpr float prepared_as_digits = 1, prepared_as_elements = 0;
+inline bool has_digits(const float* prepared) { return prepared[0] == prepared_as_digits; }
+inline const float* prepared_elements(const float* prepared, int64_t depth, int64_t group) {
+  return prepared + prepared_floats(depth, group) - depth;
 }
 
 struct QuantizeKernels {
