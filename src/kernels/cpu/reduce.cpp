@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t task_elements = int64_t{128} << 10;  // what one task should at least read
 constexpr int64_t enough_tasks = 64;        // from here on outputs alone are enough to share
 constexpr int64_t max_columns = 4096;       // states of one task's columns stay in the cache
+constexpr int64_t combined_columns = 512;   // partial results come from other cores' caches: share
 constexpr int64_t staged_bytes = 16 << 10;  // a strided piece made dense, on the stack
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -160,7 +161,7 @@ void ReducePlan::plan_columns() {
   }
   first_tasks_ = outer * column_blocks_ * chunks_;
   if (chunks_ > 1) {
-    combine_tasks_ = divide_up(kept_.size, max_columns);
+    combine_tasks_ = divide_up(kept_.size, combined_columns);
     scratch_bytes_ = static_cast<size_t>(kept_.size * chunks_) * kernel_->state_size;
   }
 }
@@ -300,8 +301,8 @@ void ReducePlan::run_combine(int64_t task, char* output, char* scratch) const {
     return;
   }
   // scratch[chunk][output]
-  int64_t begin = task * max_columns;
-  int64_t count = std::min(max_columns, kept_.size - begin);
+  int64_t begin = task * combined_columns;
+  int64_t count = std::min(combined_columns, kept_.size - begin);
   char* into = scratch + static_cast<size_t>(begin) * size;
   for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
     kernel_->combine(into + static_cast<size_t>(chunk * kept_.size) * size, count, into);

@@ -24,6 +24,7 @@ inline void sum_block(const T* x, int64_t count, F* result) {
   for (int k = 0; k < keep; ++k) result[k] = 0;
   if (count >= lanes) {
     V sum[vectors];
+    fetch_far<lanes * sizeof(T)>(x);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) sum[v] = load_lanes<F>(x + v * width);
     // In pairs: a sum waits for the one before it.
@@ -89,27 +90,25 @@ inline S add_rows(S sum, LoadRow load_row) {
   return sum;
 }
 
-// Adds `rows` rows at `a` to the sums of the columns. So many rows are read side by side that
-// `partial` costs little, and more than the processor's own prefetching follows: the lines
-// `ahead` of each row are fetched into the second-level cache (the first one belongs to `partial`),
-// near the end of the rows those at the beginning of the next ones. Of each whole line, `partial`
-// is in the order of load_pair.
+// Adds `rows` rows, `apart` from each other, of which the first is at `a`, to the sums of the
+// columns. The lines `ahead` of each row are fetched, near its end those at the beginning of the
+// next one, `stride` away. Of each whole line, `partial` is in the order of load_pair.
 template <int rows, typename F, typename T>
-inline void add_rows_at(F* partial, const T* a, int64_t stride, int64_t count) {
+inline void add_rows_at(F* partial, const T* a, int64_t apart, int64_t stride, int64_t count) {
   using V = typename NativeVector<F>::type;
   constexpr int64_t line = 64 / sizeof(T), width = vector_bytes / sizeof(F);
-  constexpr int64_t most_ahead = 4096 / sizeof(T);
+  constexpr int64_t most_ahead = 2048 / sizeof(T);
   int64_t ahead = count < most_ahead ? count : most_ahead;
   int64_t i = 0;
   for (; i + line <= count; i += line) {
-    const T* next = i + ahead < count ? a + i + ahead : a + rows * stride + (i + ahead - count);
+    const T* next = i + ahead < count ? a + i + ahead : a + stride + (i + ahead - count);
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) __builtin_prefetch(next + r * stride, 0, 2);
+    for (int r = 0; r < rows; ++r) __builtin_prefetch(next + r * apart);
     if constexpr (comes_split<T, F>) {
 #pragma GCC unroll 8
       for (int64_t k = i; k < i + line; k += 2 * width) {
         LanePair<F> pairs[rows];
-        for (int r = 0; r < rows; ++r) pairs[r] = load_pair<F>(a + r * stride + k);
+        for (int r = 0; r < rows; ++r) pairs[r] = load_pair<F>(a + r * apart + k);
         store_vector(partial + k, add_rows<rows>(load_vector<V>(partial + k),
                                                  [&](int r) { return pairs[r].first; }));
         store_vector(partial + k + width, add_rows<rows>(load_vector<V>(partial + k + width),
@@ -120,13 +119,12 @@ inline void add_rows_at(F* partial, const T* a, int64_t stride, int64_t count) {
 #pragma GCC unroll 8
     for (int64_t k = i; k < i + line; k += width) {
       V sum = add_rows<rows>(load_vector<V>(partial + k),
-                             [&](int r) { return load_lanes<F>(a + r * stride + k); });
+                             [&](int r) { return load_lanes<F>(a + r * apart + k); });
       store_vector(partial + k, sum);
     }
   }
   for (; i < count; ++i) {
-    partial[i] =
-        add_rows<rows>(partial[i], [&](int r) { return to_compute<F>(a[r * stride + i]); });
+    partial[i] = add_rows<rows>(partial[i], [&](int r) { return to_compute<F>(a[r * apart + i]); });
   }
 }
 
@@ -143,12 +141,13 @@ inline void sum_many_rows(double* states, const T* input, int64_t rows, int64_t 
     for (int64_t r = 0; r < rows; r += rows_in_block) {
       int64_t end = rows - r < rows_in_block ? rows : r + rows_in_block;
       for (int64_t i = 0; i < count; ++i) partial[i] = 0;
-      int64_t row = r;
-      for (; row + 8 <= end; row += 8)
-        add_rows_at<8>(partial, input + row * stride + c, stride, count);
-      for (; row + 4 <= end; row += 4)
-        add_rows_at<4>(partial, input + row * stride + c, stride, count);
-      for (; row < end; ++row) add_rows_at<1>(partial, input + row * stride + c, stride, count);
+      // Eight rows at once, so that `partial` costs little, each the next one of an eighth of all:
+      // eight places in memory at which it is read on and on, as processors foresee it.
+      const int64_t eighth = (end - r) / 8;
+      for (int64_t row = r; row < r + eighth; ++row)
+        add_rows_at<8>(partial, input + row * stride + c, eighth * stride, stride, count);
+      for (int64_t row = r + 8 * eighth; row < end; ++row)
+        add_rows_at<1>(partial, input + row * stride + c, 0, stride, count);
       constexpr int64_t line = 64 / sizeof(T);
       join_lanes<T, F>(partial, count / line * line);
       double* to = states + c;
@@ -178,13 +177,13 @@ struct SumFloat {
     sum_block<F, 1>(x, count, &sum);
     state += static_cast<double>(sum);
   }
-  // Half types: converted in registers, in the blocks that they would have in a buffer.
+  // Half types: converted in registers.
   static inline void row(const T* x, int64_t length, int64_t, State& state)
     requires(!is_same<T, F>)
   {
-    for (int64_t i = 0; i < length; i += convert_block) {
+    for (int64_t i = 0; i < length; i += reduce_block) {
       F sum;
-      sum_block<F, 1>(x + i, length - i < convert_block ? length - i : convert_block, &sum);
+      sum_block<F, 1>(x + i, length - i < reduce_block ? length - i : reduce_block, &sum);
       state += static_cast<double>(sum);
     }
   }
