@@ -35,13 +35,15 @@ inline __m512 add_sixteen(__m512 (&v)[16]) {
          _mm512_maskz_shuffle_ps(0xffff, v[0], v[1], 0xdd);
 }
 
-// Into the second level: the first can wait for too few lines at once. `offset` may lead behind the
-// array.
+// By default into the second level: the first can wait for too few lines at once. `offset` may lead
+// behind the array.
+inline constexpr int first_level = 3, second_level = 2;
+template <int level = second_level>
 inline void fetch_row(const void* array, int64_t offset, int64_t features) {
   auto address = reinterpret_cast<uintptr_t>(array) + static_cast<uintptr_t>(offset) * 2;
   for (int64_t d = 0; d < features; d += 32) {
     __builtin_prefetch(reinterpret_cast<const char*>(address + static_cast<uintptr_t>(d) * 2), 0,
-                       2);
+                       level);
   }
 }
 

@@ -57,6 +57,9 @@ HOLDFAST_TILES __attribute__((noinline)) inline int64_t score_squares(
       _tile_dpbf16ps(3, 5, 6);
       // A few values at a time: keys must not wait behind all of them.
       for (; fetched < j + (d + 2 * square) * square_keys / block.features; ++fetched) {
+        // The first block of keys was not asked for before.
+        if (fetched + square_keys < whole)
+          fetch_row<first_level>(keys, (fetched + square_keys) * block.key_stride, block.features);
         fetch_row(values, fetched * block.value_stride, block.value_features);
       }
     }
