@@ -21,6 +21,9 @@ constexpr int64_t work_per_helper = int64_t{256} << 10;
 constexpr auto look_before_sleep = std::chrono::microseconds(HOLDFAST_CONTROLLED ? 2 : 50);
 // How long the thread that owns a job spins for its last helpers before it sleeps.
 constexpr int spins_for_helpers = 4000;
+// How often a thread that comes from work or goes to it tries to get the device's mutex before it
+// sleeps: where many do at once, each holds it for less than sleeping and waking takes.
+constexpr int tries_for_mutex = HOLDFAST_CONTROLLED ? 1 : 100;
 
 // A queue is in one of four states:
 //   idle      it has no list
@@ -296,23 +299,28 @@ class CpuDevice final : public Device, private TaskRunner {
   // With the mutex held. Without a worker the work is done by whoever waits for it; with all cores
   // busy, by the first thread that gets free.
   void wake_worker() noexcept {
-    if (cores_are_busy()) return;
+    if (call_worker()) work_.notify_one();
+  }
+
+  // The same, but for a worker that sleeps: whether one is to be notified, best without the mutex.
+  bool call_worker() noexcept {
+    if (cores_are_busy()) return false;
     if (idle_workers_ > woken_workers_) {
       ++woken_workers_;
       calls_.fetch_add(1, std::memory_order_relaxed);
-      if (woken_workers_ > looking_workers_) work_.notify_one();
-      return;
+      return woken_workers_ > looking_workers_;
     }
-    if (static_cast<int>(workers_.size()) >= threads_ || stopping_) return;
+    if (static_cast<int>(workers_.size()) >= threads_ || stopping_) return false;
     try {
       if (!fault::hit(fault::Point::thread_start)) {
         workers_.emplace_back("holdfast-" + std::to_string(workers_.size()), [this] { work(); });
-        return;
+        return false;
       }
     } catch (...) {
     }
     // Those who wait for a queue that is blocked look again whom they can help.
     for (CpuQueue* queue = blocked_.first; queue; queue = queue->next) queue->changed.notify_all();
+    return false;
   }
 
   void work() {
@@ -339,6 +347,14 @@ class CpuDevice final : public Device, private TaskRunner {
     }
   }
 
+  static void lock_soon(std::unique_lock<sync::Mutex>& lock) {
+    for (int i = 0; i < tries_for_mutex; ++i) {
+      if (lock.try_lock()) return;
+      sync::pause();
+    }
+    lock.lock();
+  }
+
   // Returns when a worker is called, or after a while.
   void look_for_work(std::unique_lock<sync::Mutex>& lock) {
     ++looking_workers_;
@@ -346,23 +362,32 @@ class CpuDevice final : public Device, private TaskRunner {
     lock.unlock();
     const auto end = sync::now() + look_before_sleep;
     while (calls_.load(std::memory_order_relaxed) == seen && sync::now() < end) sync::pause();
-    lock.lock();
+    lock_soon(lock);
     --looking_workers_;
   }
 
   // --- jobs ---
 
+  // Calls two of the helpers that a job wants, who call two each: waking one takes the time of a
+  // small job, and nobody should spend it for all. Releases the mutex.
+  void call_helpers(const Job& job, std::unique_lock<sync::Mutex>& lock) {
+    int asleep = 0;
+    for (int i = 0; i < 2 && i < job.wanted; ++i) asleep += call_worker() ? 1 : 0;
+    lock.unlock();
+    for (; asleep > 0; --asleep) work_.notify_one();
+  }
+
   void help(Job& job, std::unique_lock<sync::Mutex>& lock) {
     if (--job.wanted == 0) unlink(job);
     job.active.fetch_add(1, std::memory_order_relaxed);
     ++running_;
-    lock.unlock();
+    call_helpers(job, lock);
     std::exception_ptr error;
     {
       RunningCommands running;
       error = drain(job);
     }
-    lock.lock();
+    lock_soon(lock);
     --running_;
     if (error && !job.error && !mutated(Mutant::failure_of_helpers)) job.error = error;
     // The owner may leave as soon as it sees 0, but not while we hold the mutex.
@@ -397,14 +422,13 @@ class CpuDevice final : public Device, private TaskRunner {
       return;
     }
     Job job(run, parameters, tasks, static_cast<int>(helpers));
-    {
-      std::lock_guard guard(mutex_);
-      job.next = jobs_;
-      jobs_ = &job;
-      for (int64_t i = 0; i < helpers; ++i) wake_worker();
-    }
+    std::unique_lock lock(mutex_, std::defer_lock);
+    lock_soon(lock);
+    job.next = jobs_;
+    jobs_ = &job;
+    call_helpers(job, lock);
     std::exception_ptr error = drain(job);
-    std::unique_lock lock(mutex_);
+    lock_soon(lock);
     if (job.wanted > 0) unlink(job);
     if (job.active.load(std::memory_order_acquire) > 0 && !mutated(Mutant::help_leaves_early)) {
       lock.unlock();
@@ -412,7 +436,7 @@ class CpuDevice final : public Device, private TaskRunner {
            ++i) {
         sync::pause();
       }
-      lock.lock();
+      lock_soon(lock);
       job.left.wait(lock, [&] { return job.active.load(std::memory_order_acquire) == 0; });
     }
     if (!error) error = job.error;
