@@ -39,7 +39,7 @@ void angles(const simd::RopeAngles& given) {
 
 // Heads that are turned side by side share the loads of their angles, and give the memory several
 // places to read from.
-constexpr int together = vector_bytes == 64 ? 4 : 1;
+constexpr int together = vector_bytes == 64 ? 2 : 1;
 // How far ahead memory is asked for.
 constexpr int64_t fetch_bytes = 8192;
 
