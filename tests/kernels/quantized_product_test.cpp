@@ -200,6 +200,8 @@ TEST_CASE("products with quantised weights are exact for x of any size, also zer
         check_random(random, group, -8, 0);
         check_random(random, group, 100, -90);
         check_random(random, group, -90, 60);
+        check_random(random, group, -110, 60);
+        check_random(random, group, -100, -10);
       }
     }
   });

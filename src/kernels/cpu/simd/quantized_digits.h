@@ -20,9 +20,14 @@ namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
 
 inline constexpr int64_t digit_block = 128;
 inline constexpr int digits = 3, digit_bits = 8, integer_bits = 21;
-// The groups' factors are smaller than one by this, so that their product with the largest scale
-// and sum is finite where the result is.
-inline constexpr int headroom_bits = 48;
+// The groups' factors are smaller than one by some bits, so that their product with scales and sums
+// is finite where the result is: many where x is small, since the largest scale may meet it, and
+// none where it is large, since the product with the smallest scale must not lose bits either.
+inline constexpr int most_headroom = 48;
+inline int headroom_bits(int largest_exponent) {
+  const int bits = integer_bits + 6 - largest_exponent;
+  return bits < 0 ? 0 : bits < most_headroom ? bits : most_headroom;
+}
 // A group whose elements are all smaller than the largest of x by this would lose its factor.
 inline constexpr int most_bits_apart = 40;
 
@@ -86,7 +91,8 @@ inline void prepare_digits(void* memory, int64_t depth, int64_t group) {
   bool fits = find_exponents(x, depth, group, prepared.factors(), largest);
   prepared.at[0] = fits ? simd::prepared_as_digits : simd::prepared_as_elements;
   if (!fits) return;
-  prepared.exponent() = largest - integer_bits + headroom_bits;
+  const int headroom = headroom_bits(largest);
+  prepared.exponent() = largest - integer_bits + headroom;
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = even + _mm512_set1_epi32(1);
   const __m512i half = _mm512_set1_epi32(1 << (digit_bits - 1));
@@ -110,7 +116,7 @@ inline void prepare_digits(void* memory, int64_t depth, int64_t group) {
           lanes += scaled;
           _mm512_store_si512(integers + j, _mm512_maskz_cvtps_epi32(0xffff, (__m512)scaled));
         }
-        factor = times_power(1, exponent - largest - headroom_bits);
+        factor = times_power(1, exponent - largest - headroom);
         sum = add_lanes<float>(lanes) * factor;
       }
       prepared.sums()[(k + i) / group] = sum;
