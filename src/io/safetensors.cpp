@@ -162,6 +162,7 @@ SafetensorsLoad load_safetensors(std::shared_ptr<io::Reader> in_stream, StreamOr
       result.first.insert({name, load_tensor(file, in_stream, data, name, entry, s)});
       continue;
     }
+    if (entry.is_null()) continue;  // MLX writes it where there is none
     if (!entry.is_object()) file.fail("\"__metadata__\" is not an object");
     for (const auto& [key, value] : entry.items()) {
       if (!value.is_string())

@@ -120,6 +120,16 @@ TEST_CASE("Bools are 0 or 1, whatever bytes the file holds") {
   }
 }
 
+TEST_CASE("safetensors without metadata as MLX writes them") {
+  TemporaryFolder folder;
+  std::string header =
+      R"({"__metadata__":null,"x":{"data_offsets":[0,2],"dtype":"U8","shape":[2]}})";
+  write_file(folder / "a.safetensors", bytes_of(uint64_t{header.size()}) + header + "\3\4");
+  SafetensorsLoad loaded = load_safetensors(folder / "a.safetensors");
+  check_values<uint8_t>(loaded.first.at("x"), {2}, {3, 4});
+  CHECK(loaded.second.empty());
+}
+
 TEST_CASE("A save that fails leaves the old file and no other") {
   TemporaryFolder folder;
   save_gguf(folder / "a.gguf", {{"x", array({1, 2})}});
