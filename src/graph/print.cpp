@@ -1,6 +1,7 @@
 // Arrays and their elements as text.
 #include <holdfast/utils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 
@@ -14,6 +15,9 @@ constexpr int shown_at_each_end = 3;
 // The width of "array(": rows start below the first one.
 constexpr int indentation = 6;
 
+// Behind the point of the smallest double: there are none to show after them.
+constexpr int most_digits = 1074;
+
 // Prints a floating number without leaving a mark on the stream.
 template <typename T>
 void print_number(std::ostream& os, const PrintOptions& options, T value) {
@@ -23,7 +27,7 @@ void print_number(std::ostream& os, const PrintOptions& options, T value) {
   }
   std::ios_base::fmtflags flags = os.flags();
   std::streamsize precision = os.precision();
-  os << std::fixed << std::setprecision(options.precision) << value;
+  os << std::fixed << std::setprecision(std::min(options.precision, most_digits)) << value;
   os.flags(flags);
   os.precision(precision);
 }

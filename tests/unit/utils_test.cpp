@@ -1,6 +1,7 @@
 // Helpers of utils.h: shape and dtype rules, limits, text.
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -106,6 +107,9 @@ TEST_CASE("print options and scalars") {
   set_printoptions({3});
   CHECK(text_of(array({1.23456f, 3.0f})) == "array([1.235, 3.000], dtype=float32)");
   CHECK(text_of(array({7}, int32)) == "array([7], dtype=int32)");
+  // No double has more digits behind the point: a precision of billions does not print them.
+  set_printoptions({std::numeric_limits<int>::max()});
+  CHECK(text_of(array(0.5f)) == "array(0.5" + std::string(1073, '0') + ", dtype=float32)");
   set_printoptions({-1});
   CHECK(text_of(array({1.23456f})) == "array([1.23456], dtype=float32)");
   get_global_formatter().capitalize_bool = true;
