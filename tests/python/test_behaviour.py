@@ -385,3 +385,16 @@ def test_line(line):
     ours = outcome(line, mx)
     if mlx is not None:
         assert_same(ours, outcome(line, mlx))
+
+
+@pytest.mark.parametrize("line", [
+    "mx.exp([1, 2])",
+    "mx.add(mx.array([1], mx.uint8), -7)",
+    "mx.zeros((2**40,))",
+    "mx.moveaxis(mx.ones((2, 2)), 2**40, 0)",
+    "mx.random.key(-1)",
+])
+def test_errors_of_arguments_name_the_function(line):
+    name = line.split("(")[0].split(".")[-1]
+    with pytest.raises((ValueError, OverflowError), match=r"^\[" + name + r"\] "):
+        eval(line)

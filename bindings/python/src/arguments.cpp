@@ -94,7 +94,10 @@ size_t Arguments::size(int place) const {
   if (!is_integer(values_[place])) refuse(place, "an int");
   Object number = Object::steal(PyNumber_Index(values_[place]));
   size_t value = PyLong_AsSize_t(number.get());
-  if (value == static_cast<size_t>(-1) && PyErr_Occurred()) throw PythonError();
+  if (value == static_cast<size_t>(-1) && PyErr_Occurred()) {
+    PyErr_Clear();
+    raise(PyExc_OverflowError, "an integer is negative or does not fit 64 bits");
+  }
   return value;
 }
 

@@ -29,14 +29,25 @@ PythonError::PythonError() {
   Py_XDECREF(traceback);
 }
 
+PythonError::PythonError(PyObject* type, const std::string& message)
+    : type_(Object::borrow(type)), message_(message) {}
+
 void PythonError::restore() {
-  PyErr_Restore(type_.release(), value_.release(), traceback_.release());
+  if (message_.empty()) {
+    PyErr_Restore(type_.release(), value_.release(), traceback_.release());
+  } else {
+    PyErr_SetString(type_.get(), message_.c_str());
+  }
 }
 
-void raise(PyObject* type, const std::string& message) {
-  PyErr_SetString(type, message.c_str());
-  throw PythonError();
+void PythonError::restore_from(const std::string& function) {
+  if (!message_.empty() && !message_.starts_with('[') && !message_.starts_with(function + "(")) {
+    message_ = "[" + function + "] " + message_;
+  }
+  restore();
 }
+
+void raise(PyObject* type, const std::string& message) { throw PythonError(type, message); }
 
 void raise_current_exception() noexcept {
   try {

@@ -48,10 +48,15 @@ class PythonError {
  public:
   // Takes what Python has raised.
   PythonError();
+  // An error of ours.
+  PythonError(PyObject* type, const std::string& message);
   void restore();
+  // One of ours that does not begin with the name of a function gets that of `function`.
+  void restore_from(const std::string& function);
 
  private:
   Object type_, value_, traceback_;
+  std::string message_;  // empty: not ours
 };
 
 // Throws a Python exception of the given type.

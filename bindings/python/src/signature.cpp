@@ -161,6 +161,9 @@ PyObject* call_row(const Row& row, const Signature& signature, PyObject* const* 
     if (count > given) rest = {arguments + given, static_cast<size_t>(count - given)};
     Arguments bound(row, signature, values, rest);
     return row.function(bound);
+  } catch (PythonError& error) {
+    error.restore_from(row.name);
+    return nullptr;
   } catch (...) {
     raise_current_exception();
     return nullptr;
