@@ -1,6 +1,8 @@
 #include <holdfast/dtype.h>
 
 #include <ostream>
+#include <stdexcept>
+#include <string>
 
 namespace holdfast {
 
@@ -36,7 +38,15 @@ constexpr Entry entries[] = {
 };
 static_assert(sizeof(entries) / sizeof(entries[0]) == dtype_count);
 
-const Entry& entry(Val val) { return entries[static_cast<size_t>(val)]; }
+// std::invalid_argument for a value that a program made up.
+const Entry& entry(Val val) {
+  const auto place = static_cast<size_t>(val);
+  if (place >= dtype_count) [[unlikely]] {
+    throw std::invalid_argument("[dtype] expected one of the " + std::to_string(dtype_count) +
+                                " dtypes, got number " + std::to_string(place));
+  }
+  return entries[place];
+}
 
 // The tree generic > number > {integer > {signed, unsigned}, inexact > {floating, complex}}.
 Category parent(Category category) {

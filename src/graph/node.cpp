@@ -73,6 +73,12 @@ size_t checked_size(const Shape& shape, const Dtype& dtype) {
     else
       overflow |= __builtin_mul_overflow(size, static_cast<size_t>(dim), &size);
   }
+  // An op that trusted a made-up dtype would choose its kernel, or count bytes, by it.
+  if (dtype_of(dtype.val()).size() != dtype.size()) {
+    throw std::invalid_argument("[array] expected " + std::to_string(dtype_of(dtype.val()).size()) +
+                                " bytes for an element of " + dtype_name(dtype.val()) + ", got " +
+                                std::to_string(dtype.size()));
+  }
   size_t bytes;
   overflow |= __builtin_mul_overflow(size, static_cast<size_t>(dtype.size()), &bytes);
   if (overflow || bytes > size_t{1} << 62) {

@@ -235,19 +235,19 @@ array contiguous(const array& a, bool allow_col_major, StreamOrDevice s) {
 array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
   if (a.dtype() == dtype) return a;
   Shape shape = a.shape();
-  if (a.itemsize() != dtype.size()) {
+  const int item = dtype_of(dtype.val()).size();  // throws for one that a program made up
+  if (static_cast<int>(a.itemsize()) != item) {
     if (shape.empty()) {
       throw std::invalid_argument(
           text("[view] a 0-d array can only be viewed as a dtype of its size, got ", a.dtype(),
                " and ", dtype));
     }
     int64_t bytes = int64_t{shape.back()} * static_cast<int64_t>(a.itemsize());
-    if (bytes % dtype.size() != 0) {
-      throw std::invalid_argument(text("[view] expected a last axis of a multiple of ",
-                                       int{dtype.size()}, " bytes, got shape ", a.shape(), " of ",
-                                       a.dtype()));
+    if (bytes % item != 0) {
+      throw std::invalid_argument(text("[view] expected a last axis of a multiple of ", item,
+                                       " bytes, got shape ", a.shape(), " of ", a.dtype()));
     }
-    shape.back() = safe_cast(bytes / dtype.size(), "view");
+    shape.back() = safe_cast(bytes / item, "view");
   }
   return make_node<View>(std::move(shape), dtype, {a}, s);
 }
