@@ -2,7 +2,8 @@
 //
 // Copying an array shares the node. A node is a leaf (it has data) or the output of a primitive
 // (it gets data when it is evaluated). Shape and dtype never change; strides, flags and data are
-// set once, by evaluation.
+// set once, by evaluation. One that was moved from may be assigned, copied and destroyed; whatever
+// else is asked of it throws std::invalid_argument.
 #pragma once
 
 #include <algorithm>
@@ -40,6 +41,7 @@ struct NodeCount {
   std::atomic<uint32_t> references{1};
 };
 void destroy_node(NodeCount* node) noexcept;
+[[noreturn]] void throw_moved_from();
 }  // namespace detail
 
 class array {
@@ -218,7 +220,11 @@ class array {
 
   // For src/graph: takes over one reference.
   explicit array(detail::Node* node) noexcept : node_(node) {}
-  detail::Node* node() const { return node_; }
+  detail::Node* node() const {
+    if (!node_) [[unlikely]]
+      detail::throw_moved_from();
+    return node_;
+  }
 
  private:
   void retain() const noexcept {

@@ -112,8 +112,10 @@ array detail::make_checked(Shape shape, Dtype dtype, std::shared_ptr<Primitive> 
   if (primitive && primitive->device() == Device::gpu) check_dtypes(dtype, primitive, inputs);
   auto node = std::make_unique<Node>(std::move(shape), dtype);
   node->primitive = std::move(primitive);
-  if (in_tracing()) {
-    for (const array& input : inputs) node->tracer = std::max(node->tracer, input.node()->tracer);
+  const bool traces = in_tracing();
+  for (const array& input : inputs) {
+    const Node* from = input.node();  // throws where it was moved from
+    if (traces) node->tracer = std::max(node->tracer, from->tracer);
   }
   node->inputs = std::move(inputs);
   return array(node.release());
@@ -188,10 +190,10 @@ void array::check_count(size_t count) const {
 
 // --- everyday members ---
 
-size_t array::size() const { return node_->size; }
-const Shape& array::shape() const { return node_->shape; }
-const Strides& array::strides() const { return node_->strides; }
-Dtype array::dtype() const { return node_->dtype; }
+size_t array::size() const { return node()->size; }
+const Shape& array::shape() const { return node()->shape; }
+const Strides& array::strides() const { return node()->strides; }
+Dtype array::dtype() const { return node()->dtype; }
 
 namespace {
 
@@ -207,13 +209,13 @@ size_t checked_dim(int dim, size_t ndim, const char* member) {
 
 }  // namespace
 
-ShapeElem array::shape(int dim) const { return node_->shape[checked_dim(dim, ndim(), "shape")]; }
+ShapeElem array::shape(int dim) const { return node()->shape[checked_dim(dim, ndim(), "shape")]; }
 int64_t array::strides(int dim) const {
-  return node_->strides.at(checked_dim(dim, ndim(), "strides"));
+  return node()->strides.at(checked_dim(dim, ndim(), "strides"));
 }
 
 void array::eval() {
-  if (node_->status.load(std::memory_order_acquire) == Node::available) return;
+  if (node()->status.load(std::memory_order_acquire) == Node::available) return;
   holdfast::eval(std::vector<array>{*this});
 }
 
@@ -243,34 +245,34 @@ namespace {
 }  // namespace
 
 void* array::data_address() const {
-  if (!node_->data) return nullptr;
+  if (!node()->data) return nullptr;
   if (exec::layers::want(exec::Layer::host_accesses)) [[unlikely]]
     tell_layers_of_access(*this);
-  return static_cast<char*>(node_->data->buffer.raw_ptr()) + node_->offset;
+  return static_cast<char*>(node()->data->buffer.raw_ptr()) + node()->offset;
 }
 
 // --- graph ---
 
 std::uintptr_t array::primitive_id() const {
-  return reinterpret_cast<std::uintptr_t>(node_->primitive.get());
+  return reinterpret_cast<std::uintptr_t>(node()->primitive.get());
 }
-Primitive& array::primitive() const { return *node_->primitive; }
-std::shared_ptr<Primitive>& array::primitive_ptr() const { return node_->primitive; }
-bool array::has_primitive() const { return node_->primitive != nullptr; }
-const std::vector<array>& array::inputs() const { return node_->inputs; }
-std::vector<array>& array::inputs() { return node_->inputs; }
-uint16_t array::sibling_position() const { return node_->position; }
+Primitive& array::primitive() const { return *node()->primitive; }
+std::shared_ptr<Primitive>& array::primitive_ptr() const { return node()->primitive; }
+bool array::has_primitive() const { return node()->primitive != nullptr; }
+const std::vector<array>& array::inputs() const { return node()->inputs; }
+std::vector<array>& array::inputs() { return node()->inputs; }
+uint16_t array::sibling_position() const { return node()->position; }
 
 std::vector<array> array::outputs() const {
   std::vector<array> result;
-  if (!node_->siblings) {
+  if (!node()->siblings) {
     result.push_back(*this);
     return result;
   }
-  detail::SiblingGroup& group = *node_->siblings;
+  detail::SiblingGroup& group = *node()->siblings;
   result.reserve(group.members.size());
   for (size_t i = 0; i < group.members.size(); ++i) {
-    if (i == node_->position) {
+    if (i == node()->position) {
       result.push_back(*this);
       continue;
     }
@@ -296,7 +298,7 @@ std::vector<array> array::outputs() const {
 
 std::vector<array> array::siblings() const {
   std::vector<array> others = outputs();
-  others.erase(others.begin() + node_->position);
+  others.erase(others.begin() + node()->position);
   return others;
 }
 
@@ -306,8 +308,8 @@ void array::set_siblings(std::vector<array> siblings, uint16_t position) {
     group->members.push_back({sibling.node_, sibling.shape(), sibling.dtype()});
   }
   group->members.insert(group->members.begin() + position, {node_, shape(), dtype()});
-  node_->siblings = group;
-  node_->position = position;
+  node()->siblings = group;
+  node()->position = position;
 }
 
 void array::detach() {
@@ -315,17 +317,17 @@ void array::detach() {
   std::shared_ptr<Primitive> primitive;
   Ref<detail::SiblingGroup> group;
   {
-    std::lock_guard guard(node_->lock);
-    inputs.swap(node_->inputs);
-    primitive.swap(node_->primitive);
-    group = std::move(node_->siblings);
+    std::lock_guard guard(node()->lock);
+    inputs.swap(node()->inputs);
+    primitive.swap(node()->primitive);
+    group = std::move(node()->siblings);
   }
   if (group) {
     std::lock_guard guard(group->lock);
-    if (group->members[node_->position].node == node_)
-      group->members[node_->position].node = nullptr;
+    if (group->members[node()->position].node == node_)
+      group->members[node()->position].node = nullptr;
   }
-  node_->position = 0;
+  node()->position = 0;
 }
 
 bool array::is_donatable() const {
@@ -335,17 +337,17 @@ bool array::is_donatable() const {
 
 // --- data ---
 
-const array::Flags& array::flags() const { return node_->flags; }
-size_t array::data_size() const { return node_->data_size; }
-allocator::Buffer& array::buffer() { return node_->data->buffer; }
-const allocator::Buffer& array::buffer() const { return node_->data->buffer; }
+const array::Flags& array::flags() const { return node()->flags; }
+size_t array::data_size() const { return node()->data_size; }
+allocator::Buffer& array::buffer() { return node()->data->buffer; }
+const allocator::Buffer& array::buffer() const { return node()->data->buffer; }
 size_t array::buffer_size() const { return allocator::allocator().size(buffer()); }
-int64_t array::offset() const { return node_->offset; }
-const std::shared_ptr<array::Data>& array::data_shared_ptr() const { return node_->data; }
+int64_t array::offset() const { return node()->offset; }
+const std::shared_ptr<array::Data>& array::data_shared_ptr() const { return node()->data; }
 
 void array::set_data(allocator::Buffer buffer, Deleter d) {
-  node_->data = make_data(buffer, std::move(d));
-  detail::set_row_contiguous(*node_);
+  node()->data = make_data(buffer, std::move(d));
+  detail::set_row_contiguous(*node());
 }
 
 void array::set_data(allocator::Buffer buffer, size_t data_size, Strides strides, Flags flags,
@@ -355,11 +357,11 @@ void array::set_data(allocator::Buffer buffer, size_t data_size, Strides strides
 
 void array::set_data(allocator::Buffer buffer, size_t data_size, Strides strides, Flags flags,
                      int64_t offset, Deleter d) {
-  node_->data = make_data(buffer, std::move(d));
-  node_->data_size = data_size;
-  node_->strides = std::move(strides);
-  node_->flags = flags;
-  node_->offset = offset;
+  node()->data = make_data(buffer, std::move(d));
+  node()->data_size = data_size;
+  node()->strides = std::move(strides);
+  node()->flags = flags;
+  node()->offset = offset;
 }
 
 void array::copy_shared_buffer(const array& other) {
@@ -368,17 +370,17 @@ void array::copy_shared_buffer(const array& other) {
 
 void array::copy_shared_buffer(const array& other, const Strides& strides, Flags flags,
                                size_t data_size, int64_t offset) {
-  node_->data = other.node_->data;
-  node_->strides = strides;
-  node_->flags = flags;
-  node_->data_size = data_size;
-  node_->offset = other.offset() + offset * static_cast<int64_t>(itemsize());
+  node()->data = other.node()->data;
+  node()->strides = strides;
+  node()->flags = flags;
+  node()->data_size = data_size;
+  node()->offset = other.offset() + offset * static_cast<int64_t>(itemsize());
 }
 
 // --- status ---
 
 array::Status array::status() const {
-  switch (node_->status.load(std::memory_order_acquire)) {
+  switch (node()->status.load(std::memory_order_acquire)) {
     case Node::evaluated:
       return evaluated;
     case Node::available:
@@ -389,7 +391,7 @@ array::Status array::status() const {
 }
 
 void array::set_status(Status status) {
-  node_->status.store(static_cast<uint8_t>(status), std::memory_order_release);
+  node()->status.store(static_cast<uint8_t>(status), std::memory_order_release);
 }
 
 namespace {
@@ -403,29 +405,29 @@ void throw_if_failed(const Node& node) {
 
 bool array::is_available() const {
   Status now = status();
-  return now == available || (now == evaluated && node_->event.is_signaled());
+  return now == available || (now == evaluated && node()->event.is_signaled());
 }
 
 void array::wait() {
   if (status() != evaluated) return;
-  node_->event.wait();
-  throw_if_failed(*node_);
+  node()->event.wait();
+  throw_if_failed(*node());
   set_status(available);
 }
 
 bool array::wait_for(std::chrono::nanoseconds timeout) {
   if (status() != evaluated) return true;
-  if (!node_->event.wait_for(timeout)) return false;
+  if (!node()->event.wait_for(timeout)) return false;
   wait();
   return true;
 }
 
-Event& array::event() const { return node_->event; }
-void array::attach_event(Event event) const { node_->event = event; }
-void array::detach_event() const { node_->event = Event(); }
+Event& array::event() const { return node()->event; }
+void array::attach_event(Event event) const { node()->event = event; }
+void array::detach_event() const { node()->event = Event(); }
 void array::set_tracer(bool is_tracer) {
-  node_->tracer = is_tracer ? static_cast<uint16_t>(std::max(1, detail::tracing_depth())) : 0;
+  node()->tracer = is_tracer ? static_cast<uint16_t>(std::max(1, detail::tracing_depth())) : 0;
 }
-bool array::is_tracer() const { return node_->tracer && detail::in_tracing(); }
+bool array::is_tracer() const { return node()->tracer && detail::in_tracing(); }
 
 }  // namespace holdfast

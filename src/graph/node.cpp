@@ -27,6 +27,10 @@ Node::~Node() {
   if (siblings->members[position].node == this) siblings->members[position].node = nullptr;
 }
 
+void throw_moved_from() {
+  throw std::invalid_argument("[array] expected an array, got one that was moved from");
+}
+
 // A chain of a million nodes dies one after the other, not one inside the other: the inputs of a
 // dying node are taken out first, and those that die with it wait in a list.
 void destroy_node(NodeCount* count) noexcept {

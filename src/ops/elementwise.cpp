@@ -253,7 +253,10 @@ array astype(array a, Dtype dtype, StreamOrDevice s) {
   return make_node<AsType>(std::move(shape), dtype, inputs_of(std::move(a)), s, dtype);
 }
 
-array positive(const array& a, StreamOrDevice) { return a; }
+array positive(const array& a, StreamOrDevice) {
+  a.node();  // throws where it was moved from
+  return a;
+}
 
 array reciprocal(const array& a, StreamOrDevice s) {
   return divide(array(1.0f, at_least_float(a.dtype())), a, s);

@@ -1,12 +1,82 @@
-// What ops are given that is no dtype: what a program made up.
+// What ops are given that is no array and no dtype: handles that were moved from, and dtypes that a
+// program made up.
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <sstream>
 #include <vector>
 
 #include <holdfast/holdfast.h>
 
+#include "registry/registry.h"
+
 using namespace holdfast;
+
+namespace {
+
+array moved_from() {
+  array a = ones({2, 3});
+  array other = std::move(a);
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("every op of the registry refuses an array that was moved from") {
+  for (const registry::Row& row : registry::rows()) {
+    for (const registry::Sample& sample : registry::samples_of(row)) {
+      if (sample.outcome != registry::Sample::Outcome::result) continue;
+      INFO(std::string(row.name) << " of " << sample.text);
+      for (size_t moved = 0; moved < sample.inputs.size(); ++moved) {
+        std::vector<array> inputs;
+        for (const registry::Input& input : sample.inputs) {
+          inputs.push_back(registry::make_input(input, float32, 1));
+        }
+        inputs[moved] = moved_from();
+        CHECK_THROWS_AS(row.run(registry::Call(std::move(inputs), sample.arguments)),
+                        std::invalid_argument);
+      }
+    }
+  }
+}
+
+TEST_CASE("an array that was moved from is told where it is asked, evaluated or printed") {
+  array a = moved_from();
+  CHECK_THROWS_WITH_AS(a.shape(), "[array] expected an array, got one that was moved from",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(a.dtype(), std::invalid_argument);
+  CHECK_THROWS_AS(a.size(), std::invalid_argument);
+  CHECK_THROWS_AS(a.item<float>(), std::invalid_argument);
+  CHECK_THROWS_AS(a.data<float>(), std::invalid_argument);
+  CHECK_THROWS_AS(a.has_primitive(), std::invalid_argument);
+  CHECK_THROWS_AS(a.eval(), std::invalid_argument);
+  CHECK_THROWS_AS(a.wait(), std::invalid_argument);
+  CHECK_THROWS_AS(a.detach(), std::invalid_argument);
+  CHECK_THROWS_AS(array::unsafe_weak_copy(a), std::invalid_argument);
+  array unevaluated = ones({2}) + ones({2});
+  CHECK_THROWS_AS(eval(unevaluated, a), std::invalid_argument);
+  CHECK_THROWS_AS(async_eval(unevaluated, a), std::invalid_argument);
+  CHECK(unevaluated.shape(0) == 2);
+  std::ostringstream out;
+  CHECK_THROWS_AS(out << a, std::invalid_argument);
+  auto primitive = (ones({2}) + ones({2})).primitive_ptr();
+  CHECK_THROWS_AS(array({2}, float32, primitive, {unevaluated, a}), std::invalid_argument);
+  CHECK_THROWS_AS(array::make_arrays({{2}}, {float32}, primitive, {a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(grad([](const array&) { return moved_from(); })(array(1.0f)),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(vmap([](const array&) { return moved_from(); })(ones({2})),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(compile([](const std::vector<array>&) {
+                    return std::vector<array>{moved_from()};
+                  })({ones({2})}),
+                  std::invalid_argument);
+  // What is left to do with it.
+  array copy = a;
+  copy = a;
+  copy = std::move(a);
+  a = ones({2});
+  CHECK(sum(a).item<float>() == 2);
+}
 
 TEST_CASE("dtypes that a program made up are refused by all that takes one") {
   const array a = ones({2, 3}), key = random::key(0);
