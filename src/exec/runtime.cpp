@@ -140,7 +140,7 @@ ThreadStreams& ThreadStreams::get() {
 
 void ThreadStreams::give_back() {
   if (Runtime::is_running()) {
-    for (Queue* queue : owned) Runtime::get().give_back(*queue);
+    for (; !owned.empty(); owned.pop_back()) Runtime::get().give_back(*owned.back());
   }
   owned.clear();
   locals.clear();

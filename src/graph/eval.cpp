@@ -262,7 +262,8 @@ class Evaluator {
 
   // Memory is short: let all work end, empty the cache, and encode the same nodes once more.
   void try_again(std::vector<array> nodes) {
-    runtime_->drain();
+    // A command cannot wait for all work: it is part of it.
+    if (!exec::is_running_commands) runtime_->drain();
     exec::Allocator::get().clear_cache();
     last_chance_ = true;
     try {

@@ -192,6 +192,86 @@ TEST_CASE("waiting with a timeout") {
   give_back(s);
 }
 
+namespace {
+
+// A command on the stream that calls `function`; what it throws comes out where it is waited for.
+array calling(Stream s, std::function<void()> function, std::vector<array> inputs = {}) {
+  return make_op("calling", s, std::move(inputs), {1},
+                 [function](Encoder& encoder, const std::vector<array>&, auto& outputs) {
+                   encoder.allocate(outputs[0]);
+                   encoder.output(outputs[0]);
+                   encoder.host_callback("calling", function);
+                 });
+}
+
+}  // namespace
+
+TEST_CASE("a command that would wait for itself is told") {
+  Stream s = new_stream(Device::cpu), other = new_stream(Device::cpu);
+  auto wait_for_array = [&] { affine(counting(count), 1, 1, s).eval(); };
+  // On this stream, behind a command of another one that waits for this one.
+  auto wait_for_other = [&] {
+    array later = affine(affine(counting(count), 1, 1, s), 1, 1, other);
+    later.eval();
+  };
+  controlled::for_each_schedule(
+      20,
+      [&](const controlled::Schedule&) {
+        INFO(controlled::describe());
+        for (const auto& function : std::vector<std::function<void()>>{
+                 [&] { synchronize(s); }, [&] { synchronize_for(s, 1min); }, wait_for_array,
+                 wait_for_other}) {
+          CHECK_THROWS_WITH(eval(calling(s, function)), doctest::Contains("[wait]"));
+          // On a worker.
+          array called = calling(s, function);
+          async_eval(called);
+          CHECK(called.event().wait_for(1min));
+          CHECK_THROWS_WITH(called.wait(), doctest::Contains("[wait]"));
+        }
+        // Other work can be waited for.
+        array sum = array(0);
+        CHECK_NOTHROW(eval(calling(s, [&] {
+          sum = affine(counting(count), 1, 1, other);
+          sum.eval();
+        })));
+        CHECK(values(sum)[1] == 2);
+        CHECK(values(affine(counting(count), 1, 1, s))[1] == 2);
+      },
+      5);
+  give_back(s);
+  give_back(other);
+}
+
+TEST_CASE("commands that wait for each other are told") {
+  Stream a = new_stream(Device::cpu), b = new_stream(Device::cpu);
+  controlled::for_each_schedule(
+      20,
+      [&](const controlled::Schedule&) {
+        INFO(controlled::describe());
+        array first = calling(a, [&] { synchronize(b); });
+        array second = calling(b, [&] { synchronize(a); });
+        async_eval(first, second);
+        int told = 0;
+        for (array* called : {&first, &second}) {
+          CHECK(called->event().wait_for(1min));
+          try {
+            called->wait();
+          } catch (const std::exception&) {
+            ++told;
+          }
+        }
+        CHECK(told >= 1);
+      },
+      5);
+  for (Stream s : {a, b}) {
+    try {
+      synchronize(s);
+    } catch (const std::exception&) {
+    }
+    give_back(s);
+  }
+}
+
 TEST_CASE("cancelling fails what has not started, with the op's name, and nothing else") {
   Stream s = new_stream(Device::cpu), other = new_stream(Device::cpu);
   controlled::for_each_schedule(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,30 @@ struct CpuQueue : DeviceQueue {
   CpuQueue* next = nullptr;
   sync::CondVar changed;  // completed a list, or became ready
   int waiters = 0;
+  Stamp awaits{};                  // what a command of the list that runs waits for
   uint64_t search = 0;             // the last search of find_ready that came by
   CpuQueue* next_found = nullptr;  // in that search's list of queues to look at
+};
+
+// A list that the calling thread runs, or helps with: the innermost, and those whose commands wait
+// for it.
+struct Running {
+  CpuQueue& queue;
+  Running* const outer;
+  static thread_local Running* innermost;
+};
+thread_local Running* Running::innermost = nullptr;
+
+class RunningScope {
+ public:
+  explicit RunningScope(Running* running) : before_(std::exchange(Running::innermost, running)) {}
+  ~RunningScope() { Running::innermost = before_; }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
+
+ private:
+  RunningCommands commands_;
+  Running* before_;
 };
 
 struct QueueList {
@@ -78,6 +101,7 @@ struct Job {
   std::exception_ptr error;     // guarded by the mutex
   sync::CondVar left;
   Job* next = nullptr;
+  Running* const running = Running::innermost;  // of the thread that owns the job
 
   // Less and less at a time: long ranges cost their threads less, and short ones at the end let all
   // of them finish together.
@@ -132,6 +156,14 @@ class CpuDevice final : public Device, private TaskRunner {
             std::optional<sync::Clock::time_point> deadline) override {
     auto& queue = static_cast<CpuQueue&>(device_queue);
     std::unique_lock lock(mutex_);
+    CpuQueue* waiting = Running::innermost && !deadline ? &Running::innermost->queue : nullptr;
+    if (waiting) waiting->awaits = {&queue, serial};
+    struct Ended {
+      CpuQueue* waiting;
+      ~Ended() {
+        if (waiting) waiting->awaits = {};
+      }
+    } ended{waiting};
     bool has_slept = false;
     while (queue.completed.load(std::memory_order_acquire) < serial) {
       CpuQueue* runnable = find_ready(queue);
@@ -139,6 +171,11 @@ class CpuDevice final : public Device, private TaskRunner {
       if (runnable && (!deadline || workers_.empty())) {
         run_first(*runnable, lock);
         continue;
+      }
+      if (!runnable && waits_for_itself(queue)) {
+        throw std::logic_error(
+            "[wait] expected work that can end before the function that waits for it, got work of "
+            "the stream that the function runs on, or work that waits for that stream");
       }
       ++queue.waiters;
       if (deadline) {
@@ -219,24 +256,39 @@ class CpuDevice final : public Device, private TaskRunner {
   }
 
   // A ready queue that brings `queue` forward: itself, or one that its first list waits for,
-  // however many queues stand between.
+  // however many queues stand between. If there is none, all of these are linked by next_found.
   CpuQueue* find_ready(CpuQueue& queue) {
     ++searches_;
     queue.search = searches_;
     queue.next_found = nullptr;
     CpuQueue* last = &queue;
     for (CpuQueue* at = &queue; at; at = at->next_found) {
-      if (at->state == CpuQueue::State::ready) return at;
-      if (at->state != CpuQueue::State::blocked) continue;
-      for (const Stamp& wait : at->first->waits) {
+      auto look_behind = [&](const Stamp& wait) {
         auto& other = static_cast<CpuQueue&>(*wait.queue);
-        if (other.completed.load(std::memory_order_acquire) >= wait.serial) continue;
-        if (std::exchange(other.search, searches_) == searches_) continue;
+        if (other.completed.load(std::memory_order_acquire) >= wait.serial) return;
+        if (std::exchange(other.search, searches_) == searches_) return;
         other.next_found = nullptr;
         last = last->next_found = &other;
+      };
+      if (at->state == CpuQueue::State::ready) return at;
+      if (at->state == CpuQueue::State::blocked) {
+        for (const Stamp& wait : at->first->waits) look_behind(wait);
+      } else if (at->awaits.queue) {
+        look_behind(at->awaits);
       }
     }
     return nullptr;
+  }
+
+  // After find_ready has found none: does the queue need a list to end that the calling thread
+  // runs?
+  static bool waits_for_itself(const CpuQueue& queue) {
+    for (const CpuQueue* at = &queue; at; at = at->next_found) {
+      for (Running* running = Running::innermost; running; running = running->outer) {
+        if (&running->queue == at) return true;
+      }
+    }
+    return false;
   }
 
   // Runs the first list of a ready queue. The mutex is released meanwhile.
@@ -251,7 +303,8 @@ class CpuDevice final : public Device, private TaskRunner {
     lock.unlock();
     if (mutated(Mutant::release_before_run)) queue.executed.store(serial);
     {
-      RunningCommands running;
+      Running running{queue, Running::innermost};
+      RunningScope scope(&running);
       execute(*list, *this);
     }
     queue.executed.store(serial, std::memory_order_release);
@@ -384,7 +437,7 @@ class CpuDevice final : public Device, private TaskRunner {
     call_helpers(job, lock);
     std::exception_ptr error;
     {
-      RunningCommands running;
+      RunningScope scope(job.running);
       error = drain(job);
     }
     lock_soon(lock);
