@@ -19,7 +19,10 @@ struct Record;
 // Encodes the same commands on the CPU device and under the GPU model.
 class Op : public Primitive {
  public:
-  explicit Op(Stream stream) : Primitive(stream) { traits_.name_is_literal = true; }
+  explicit Op(Stream stream) : Primitive(stream) {
+    traits_.name_is_literal = true;
+    traits_.is_of_library = true;
+  }
   virtual void encode(Encoder& encoder, const std::vector<array>& inputs,
                       std::vector<array>& outputs) = 0;
   void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) final;
@@ -29,11 +32,8 @@ class Op : public Primitive {
   // The input that output `i` only hands on, or -1.
   virtual int handed_on(int /*output*/) const { return -1; }
 
-  // What the op's function gives, where a result of that shape and dtype is expected of it.
-  virtual std::optional<array> call(const std::vector<array>& inputs, const Shape& shape,
-                                    Dtype dtype);
-  // Throws unless `call` gives the one node that there is: std::invalid_argument, or what the
-  // function throws. For primitives with traits().is_unchecked.
+  // Throws unless the op's function, called as `record` says, gives these nodes of these inputs:
+  // std::invalid_argument, or what the function throws. An op without a record is refused.
   virtual void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
                      std::span<const Dtype> dtypes);
 };

@@ -74,8 +74,8 @@ class Primitive {
     bool broadcasts = false;
     // name() outlives the primitive (a string literal); other names are copied.
     bool name_is_literal = false;
-    // Of the library: `array` checks the nodes that programs make of it (detail::Op::check).
-    bool is_unchecked = false;
+    // A detail::Op: `array` checks the nodes that programs make of it.
+    bool is_of_library = false;
   };
   const Traits& traits() const { return traits_; }
 

@@ -29,8 +29,6 @@ class Elementwise : public FusableOp {
   void encode_group(Encoder& encoder, const FusedGroup& group) override;
   bool is_equivalent(const Primitive& other) const override;
   std::optional<Record> record() const override;
-  std::optional<array> call(const std::vector<array>& inputs, const Shape& shape,
-                            Dtype dtype) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>& argnums,
@@ -62,8 +60,6 @@ class AsType final : public detail::FusableOp {
   const char* name() const override { return "AsType"; }
   bool is_equivalent(const Primitive& other) const override;
   std::optional<detail::Record> record() const override;
-  std::optional<array> call(const std::vector<array>& inputs, const Shape& shape,
-                            Dtype dtype) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
                          const std::vector<int>& argnums,
@@ -90,8 +86,6 @@ class Reduction : public Op {
   const char* name() const override;
   bool is_equivalent(const Primitive& other) const override;
   std::optional<Record> record() const override;
-  std::optional<array> call(const std::vector<array>& inputs, const Shape& shape,
-                            Dtype dtype) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
 
   uint8_t op() const { return op_; }  // cpu::ReduceOp

@@ -124,7 +124,7 @@ array detail::make_checked(Shape shape, Dtype dtype, std::shared_ptr<Primitive> 
 array::array(Shape shape, Dtype dtype, std::shared_ptr<Primitive> primitive,
              std::vector<array> inputs)
     : node_(nullptr) {
-  if (primitive && primitive->traits().is_unchecked) {
+  if (primitive && primitive->traits().is_of_library) {
     check_dtypes(dtype, primitive, inputs);
     static_cast<detail::Op&>(*primitive).check(inputs, {&shape, 1}, {&dtype, 1});
   }
@@ -139,7 +139,7 @@ std::vector<array> array::make_arrays(std::vector<Shape> shapes, const std::vect
                                 std::to_string(shapes.size()) + " shapes, got " +
                                 std::to_string(dtypes.size()));
   }
-  if (primitive && primitive->traits().is_unchecked) {
+  if (primitive && primitive->traits().is_of_library) {
     for (const Dtype& dtype : dtypes) check_dtypes(dtype, primitive, inputs);
     static_cast<detail::Op&>(*primitive).check(inputs, shapes, dtypes);
   }
@@ -286,8 +286,9 @@ std::vector<array> array::outputs() const {
       result.push_back(array(sibling));
       continue;
     }
-    array made(group.members[i].shape, group.members[i].dtype, node_->primitive, node_->inputs);
-    made.node_->siblings = node_->siblings;
+    array made = detail::make_checked(group.members[i].shape, group.members[i].dtype,
+                                      node()->primitive, node()->inputs);
+    made.node_->siblings = node()->siblings;
     made.node_->position = static_cast<uint16_t>(i);
     std::lock_guard guard(group.lock);
     group.members[i].node = made.node_;

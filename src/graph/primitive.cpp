@@ -1,6 +1,5 @@
 #include <holdfast/primitive.h>
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -48,8 +47,7 @@ namespace {
 // another, or of none.
 void encode_checked(Op& op, const std::vector<array>& inputs, std::vector<array>& outputs) {
   Encoder& encoder = Encoder::of(op.stream());
-  if (op.traits().is_unchecked &&
-      (outputs.empty() || outputs[0].primitive_ptr().get() != static_cast<Primitive*>(&op))) {
+  if (outputs.empty() || outputs[0].primitive_ptr().get() != &op) {
     std::vector<Shape> shapes;
     std::vector<Dtype> dtypes;
     for (const array& output : outputs) {
@@ -69,43 +67,6 @@ void Op::eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs)
   encode_checked(*this, inputs, outputs);
 }
 std::optional<Record> Op::record() const { return std::nullopt; }
-std::optional<array> Op::call(const std::vector<array>&, const Shape&, Dtype) {
-  return std::nullopt;
-}
-
-void Op::check(const std::vector<array>& inputs, std::span<const Shape> shapes,
-               std::span<const Dtype> dtypes) {
-  auto refuse = [&](const auto&... why) {
-    std::ostringstream text;
-    ((text << "[array] a node of " << name() << ": ") << ... << why);
-    throw std::invalid_argument(text.str());
-  };
-  if (shapes.size() != 1) refuse("expected 1 output, got ", shapes.size());
-  const Shape& shape = shapes[0];
-  const Dtype dtype = dtypes[0];
-  std::optional<array> called;
-  try {
-    called = call(inputs, shape, dtype);
-  } catch (const std::invalid_argument& error) {
-    refuse(error.what());
-  }
-  if (!called) return;
-  if (called->dtype() != dtype || called->shape() != shape) {
-    refuse("expected ", called->dtype(), " of shape ", called->shape(), ", got ", dtype,
-           " of shape ", shape);
-  }
-  // What changes nothing is not called, but may be a node.
-  if (inputs.size() == 1 && called->id() == inputs[0].id()) return;
-  if (!called->has_primitive() || !is_equivalent(called->primitive())) {
-    refuse("expected axes that are counted from the front, in order");
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    Dtype taken = called->inputs()[i].dtype();
-    if (inputs[i].dtype() != taken) {
-      refuse("expected ", taken, " as input ", i, ", got ", inputs[i].dtype());
-    }
-  }
-}
 
 // A group of one: for whoever evaluates the primitive by hand.
 void FusableOp::encode(Encoder& encoder, const std::vector<array>& inputs,

@@ -166,7 +166,6 @@ array call_elementwise(ElementwiseOp op, const std::vector<array>& inputs, Strea
 detail::Elementwise::Elementwise(Stream stream, int16_t row) : FusableOp(stream) {
   traits_.elementwise = row;
   traits_.broadcasts = true;
-  traits_.is_unchecked = true;
 }
 
 #define UNARY(function, Name, ...)                                                              \
@@ -186,11 +185,6 @@ bool detail::Elementwise::is_equivalent(const Primitive& other) const {
 
 std::optional<Record> detail::Elementwise::record() const { return Record{name(), {}}; }
 
-std::optional<array> detail::Elementwise::call(const std::vector<array>& inputs, const Shape&,
-                                               Dtype) {
-  return call_elementwise(static_cast<ElementwiseOp>(traits_.elementwise), inputs, stream());
-}
-
 std::vector<Shape> detail::Elementwise::output_shapes(const std::vector<array>& inputs) {
   check_count(static_cast<ElementwiseOp>(traits_.elementwise), inputs);
   Shape shape = inputs[0].shape();
@@ -201,7 +195,6 @@ std::vector<Shape> detail::Elementwise::output_shapes(const std::vector<array>& 
 AsType::AsType(Stream stream, Dtype dtype) : FusableOp(stream), dtype_(dtype) {
   traits_.elementwise = conversion_code;
   traits_.broadcasts = true;
-  traits_.is_unchecked = true;
 }
 
 void AsType::encode_group(Encoder& encoder, const FusedGroup& group) {
@@ -214,10 +207,6 @@ bool AsType::is_equivalent(const Primitive& other) const {
 }
 
 std::optional<Record> AsType::record() const { return Record{name(), {dtype_}}; }
-
-std::optional<array> AsType::call(const std::vector<array>& inputs, const Shape&, Dtype) {
-  return astype(only(inputs), dtype_, stream());
-}
 
 std::vector<Shape> AsType::output_shapes(const std::vector<array>& inputs) {
   return {only(inputs).shape()};
@@ -340,8 +329,9 @@ std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s) {
   }
   Shape shape = broadcast_shapes_for("divmod", a.shape(), b.shape());
   checked_size("divmod", shape, dtype);
-  return array::make_arrays({shape, shape}, {dtype, dtype}, std::make_shared<DivMod>(to_stream(s)),
-                            {astype(a, dtype, s), astype(b, dtype, s)});
+  return detail::make_all_checked({shape, shape}, {dtype, dtype},
+                                  std::make_shared<DivMod>(to_stream(s)),
+                                  {astype(a, dtype, s), astype(b, dtype, s)});
 }
 
 }  // namespace holdfast

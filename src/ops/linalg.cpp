@@ -188,9 +188,9 @@ Shape batch_with(const array& a, std::initializer_list<int> last) {
 std::vector<array> factorise(Method method, bool upper, std::vector<Shape> shapes,
                              const std::vector<Dtype>& dtypes, std::vector<array> inputs,
                              StreamOrDevice s) {
-  return array::make_arrays(std::move(shapes), dtypes,
-                            std::make_shared<Factorisation>(to_stream(s), method, upper),
-                            std::move(inputs));
+  return detail::make_all_checked(std::move(shapes), dtypes,
+                                  std::make_shared<Factorisation>(to_stream(s), method, upper),
+                                  std::move(inputs));
 }
 
 bool checked_upper(const char* op, const std::string& part) {

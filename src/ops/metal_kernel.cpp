@@ -51,8 +51,9 @@ class Kernel {
     auto primitive = std::allocate_shared<CustomKernel>(
         PoolAllocator<CustomKernel>(), to_stream(s), name_, std::move(variant), grid_sizes,
         group_sizes, init_value, ensure_row_contiguous_);
-    if (shapes.size() == 1) return {array(shapes[0], dtypes[0], std::move(primitive), inputs)};
-    return array::make_arrays(shapes, dtypes, primitive, inputs);
+    if (shapes.size() == 1)
+      return {detail::make_checked(shapes[0], dtypes[0], std::move(primitive), inputs)};
+    return detail::make_all_checked(shapes, dtypes, primitive, inputs);
   }
 
  private:

@@ -58,8 +58,9 @@ std::pair<std::vector<array>, std::vector<int>> Norm::vmap(const std::vector<arr
   }
   std::vector<array> moved = inputs;
   moved[0] = moveaxis(inputs[0], axes[0], 0, stream());
-  return {{array(moved[0].shape(), moved[0].dtype(),
-                 std::make_shared<Norm>(stream(), kind_, epsilon_, has_weight_, has_bias_), moved)},
+  return {{detail::make_checked(
+              moved[0].shape(), moved[0].dtype(),
+              std::make_shared<Norm>(stream(), kind_, epsilon_, has_weight_, has_bias_), moved)},
           {0}};
 }
 

@@ -215,8 +215,8 @@ std::vector<array> quantize(const array& w, std::optional<int> group_size, std::
   }
   std::vector<array> inputs{w};
   if (global_scale) inputs.push_back(astype(*global_scale, float32, s));
-  return array::make_arrays(std::move(shapes), dtypes,
-                            std::make_shared<Quantize>(to_stream(s), format), inputs);
+  return detail::make_all_checked(std::move(shapes), dtypes,
+                                  std::make_shared<Quantize>(to_stream(s), format), inputs);
 }
 
 array dequantize(const array& w, const array& scales, const std::optional<array>& biases,

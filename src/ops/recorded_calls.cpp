@@ -480,7 +480,8 @@ const ElementwiseTable& elementwise_table() {
 
 const std::vector<array>& RecordedCall::exactly(size_t count) const {
   if (inputs.size() != count) {
-    throw std::invalid_argument(text("expected ", count, " inputs, got ", inputs.size()));
+    throw std::invalid_argument(
+        text("expected ", count, count == 1 ? " input" : " inputs", ", got ", inputs.size()));
   }
   return inputs;
 }

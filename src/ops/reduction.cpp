@@ -93,9 +93,7 @@ Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims)
 // --- primitives ---
 
 detail::Reduction::Reduction(Stream stream, uint8_t op, std::vector<int> axes, bool keepdims)
-    : Op(stream), op_(op), keepdims_(keepdims), axes_(std::move(axes)) {
-  traits_.is_unchecked = true;
-}
+    : Op(stream), op_(op), keepdims_(keepdims), axes_(std::move(axes)) {}
 
 const char* detail::Reduction::name() const { return row_of(op_of(*this)).primitive; }
 
@@ -142,12 +140,6 @@ void detail::Reduction::encode(Encoder& encoder, const std::vector<array>& input
   encoder.output(out);
   int last = plan.stages() - 1;
   add(last, std::move(plan), bytes);
-}
-
-std::optional<array> detail::Reduction::call(const std::vector<array>& inputs, const Shape& shape,
-                                             Dtype dtype) {
-  const array& a = only(inputs);
-  return reduce(op_of(*this), a, axes_, shape.size() == a.ndim(), stream(), dtype == float32);
 }
 
 std::vector<array> detail::Reduction::vjp(const std::vector<array>& primals,

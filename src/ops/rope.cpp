@@ -113,8 +113,8 @@ std::pair<std::vector<array>, std::vector<int>> Rope::vmap(const std::vector<arr
   }
   std::vector<array> moved = inputs;
   moved[0] = moveaxis(inputs[0], axes[0], 1, stream());
-  return {{array(moved[0].shape(), moved[0].dtype(), std::make_shared<Rope>(stream(), settings_),
-                 moved)},
+  return {{detail::make_checked(moved[0].shape(), moved[0].dtype(),
+                                std::make_shared<Rope>(stream(), settings_), moved)},
           {1}};
 }
 

@@ -161,8 +161,9 @@ std::pair<std::vector<array>, std::vector<int>> Scatter::vmap(const std::vector<
                    std::vector<int> places) {
     std::vector<array> all = {a, values};
     all.insert(all.end(), indices.begin(), indices.end());
-    return array(a.shape(), a.dtype(), std::make_shared<Scatter>(s, mode_, std::move(places)),
-                 std::move(all));
+    return detail::make_checked(a.shape(), a.dtype(),
+                                std::make_shared<Scatter>(s, mode_, std::move(places)),
+                                std::move(all));
   };
   if (!mapped.are_mapped) {
     array moved = moveaxis(updates, 0, mapped.rank, s);

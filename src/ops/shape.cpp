@@ -290,8 +290,9 @@ std::vector<array> depends(const std::vector<array>& inputs,
     shapes.push_back(a.shape());
     dtypes.push_back(a.dtype());
   }
-  return array::make_arrays(std::move(shapes), dtypes,
-                            std::make_shared<Depends>(to_stream({}), inputs.size()), all_inputs);
+  return detail::make_all_checked(std::move(shapes), dtypes,
+                                  std::make_shared<Depends>(to_stream({}), inputs.size()),
+                                  all_inputs);
 }
 
 array number_of_elements(const array& a, std::vector<int> axes, bool inverted, Dtype dtype,

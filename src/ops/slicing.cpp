@@ -302,8 +302,8 @@ std::vector<array> split(const array& a, const Shape& indices, int axis, StreamO
     shapes.back()[static_cast<size_t>(at)] = range.size;
   }
   std::vector<Dtype> dtypes(shapes.size(), a.dtype());
-  return array::make_arrays(std::move(shapes), dtypes,
-                            std::make_shared<Split>(to_stream(s), std::move(starts), at), {a});
+  return detail::make_all_checked(
+      std::move(shapes), dtypes, std::make_shared<Split>(to_stream(s), std::move(starts), at), {a});
 }
 
 std::vector<array> split(const array& a, const Shape& indices, StreamOrDevice s) {

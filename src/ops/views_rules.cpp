@@ -153,8 +153,8 @@ std::pair<std::vector<array>, std::vector<int>> Depends::vmap(const std::vector<
     dtypes.push_back(inputs[i].dtype());
   }
   std::vector<int> kept(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count_));
-  return {array::make_arrays(std::move(shapes), dtypes, std::make_shared<Depends>(stream(), count_),
-                             inputs),
+  return {detail::make_all_checked(std::move(shapes), dtypes,
+                                   std::make_shared<Depends>(stream(), count_), inputs),
           std::move(kept)};
 }
 

@@ -163,9 +163,7 @@ std::string CompiledSteps::name() const {
 namespace holdfast {
 
 Compiled::Compiled(Stream stream, std::unique_ptr<detail::CompiledSteps> steps)
-    : Op(stream), steps_(std::move(steps)) {
-  traits_.is_unchecked = true;
-}
+    : Op(stream), steps_(std::move(steps)) {}
 Compiled::~Compiled() = default;
 
 std::string Compiled::lib_name() const { return steps_->name(); }

@@ -43,6 +43,19 @@ class CustomTransforms final : public ViewOp {
     }
   }
 
+  void check(const Arrays& inputs, std::span<const Shape> shapes,
+             std::span<const Dtype> dtypes) override {
+    bool fits = inputs.size() == arguments_ + shapes.size();
+    for (size_t i = 0; fits && i < shapes.size(); ++i) {
+      const array& result = inputs[arguments_ + i];
+      fits = result.shape() == shapes[i] && result.dtype() == dtypes[i];
+    }
+    if (fits) return;
+    throw std::invalid_argument(text("[array] a node of ", name(), ": expected ", arguments_,
+                                     " arguments and the outputs as inputs, got ", inputs.size(),
+                                     " inputs for ", shapes.size(), " outputs"));
+  }
+
   // The function returned its results for arguments without gradient: if they depend on something
   // all the same, the function has captured it, and it gets its cotangent through them.
   Arrays vjp(const Arrays& primals, const Arrays& cotangents, const std::vector<int>& argnums,
@@ -116,7 +129,7 @@ Arrays outputs_of(const Rules& rules, const Arrays& arguments, const Arrays& res
     dtypes.push_back(result.dtype());
     inputs.push_back(result);
   }
-  return array::make_arrays(
+  return detail::make_all_checked(
       std::move(shapes), dtypes,
       std::make_shared<CustomTransforms>(to_stream({}), rules, arguments.size()), inputs);
 }

@@ -11,6 +11,7 @@
 #include <holdfast/primitives.h>
 
 #include "ops/array_testing.h"
+#include "registry/registry.h"
 
 using namespace holdfast;
 
@@ -90,10 +91,10 @@ TEST_CASE("primitives: reductions are checked when they are built") {
   CHECK_THROWS_WITH_AS(reduced({2}, float32, {2}, {a}),
                        "[sum] axis 2 is out of range for an array with 2 dimensions",
                        std::out_of_range);
-  CHECK_THROWS_WITH_AS(
-      reduced({2}, float32, {-1}, {a}),
-      "[array] a node of Sum: expected axes that are counted from the front, in order",
-      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(reduced({2}, float32, {-1}, {a}),
+                       "[array] a node of Sum: expected what its function makes, with axes counted "
+                       "from the front, in order",
+                       std::invalid_argument);
   CHECK_THROWS_AS(reduced({}, float32, {1, 0}, {a}), std::invalid_argument);
   CHECK_THROWS_AS(reduced({2}, float32, {1, 1}, {a}), std::invalid_argument);
   CHECK_THROWS_WITH_AS(reduced({2}, float32, {1}, {}),
@@ -140,8 +141,83 @@ TEST_CASE("primitives: nodes of a primitive that the library made are checked, t
   CHECK_THROWS_AS(of(astype(a, int32), {6}, {a}), std::invalid_argument);
   CHECK(is_same(of(sum(a, 1), {4}, {ones({4, 2})}), sum(ones({4, 2}), 1)));
   CHECK_THROWS_AS(of(sum(a, 1), {6}, {flat}), std::out_of_range);
+  CHECK(is_same(of(matmul(a, ones({3, 2})), {3, 3}, {ones({3, 2}), a}), matmul(ones({3, 2}), a)));
+  CHECK_THROWS_AS(of(matmul(a, ones({3, 2})), {2, 2}, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(of(matmul(a, ones({3, 2})), {2, 2}, {a, a}), std::invalid_argument);
+  CHECK_THROWS_AS(of(matmul(a, ones({3, 2})), {2000, 2}, {a, ones({3, 2})}), std::invalid_argument);
+  CHECK_THROWS_AS(of(softmax(a, -1), {2, 3}, {flat}), std::exception);
+  CHECK_THROWS_AS(of(sort(a), {3000, 3}, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(of(transpose(a), {2, 3}, {a}), std::invalid_argument);
+  CHECK_THROWS_AS(of(slice(flat, {3}, {6}), {3}, {ones({2})}), std::invalid_argument);
   array mapped = vmap([](const array& x) { return exp(x); })(a);
   CHECK_THROWS_AS(of(mapped, {2, 3}, {}), std::invalid_argument);
+}
+
+TEST_CASE("primitives: nodes of every op of the registry are checked when they are built") {
+  size_t rebuilt = 0, refused = 0, others_made = 0, others_refused = 0;
+  auto check = [&](const array& made) {
+    const std::shared_ptr<Primitive> primitive = made.primitive_ptr();
+    const std::vector<array> given = made.inputs();
+    const size_t position = made.sibling_position();
+    std::vector<Shape> shapes;
+    std::vector<Dtype> dtypes;
+    for (const array& output : made.outputs()) {
+      shapes.push_back(output.shape());
+      dtypes.push_back(output.dtype());
+    }
+    auto build = [&](const std::vector<array>& inputs, const Shape& shape) {
+      std::vector<Shape> changed = shapes;
+      changed[position] = shape;
+      return array::make_arrays(changed, dtypes, primitive, inputs)[position];
+    };
+    // Something else: refused, or what the function computes of it.
+    auto try_other = [&](const std::vector<array>& inputs, const Shape& shape) {
+      try {
+        build(inputs, shape).eval();
+        ++others_made;
+      } catch (const std::exception&) {
+        ++others_refused;
+      }
+    };
+    Shape larger = shapes[position];
+    larger.push_back(1000);
+    try_other(given, larger);
+    std::vector<array> fewer = given, more = given;
+    if (!fewer.empty()) fewer.pop_back();
+    more.push_back(ones({7}));
+    if (!given.empty()) try_other(fewer, shapes[position]);
+    try_other(more, shapes[position]);
+    for (size_t i = 0; i < given.size(); ++i) {
+      for (const array& other : {array(1.0f), ones({3}), ones({2, 0}, int32), ones({5, 1, 7})}) {
+        std::vector<array> others = given;
+        others[i] = other;
+        try_other(others, shapes[position]);
+      }
+    }
+    // As it was: made once more, or refused where its function makes something else of these.
+    try {
+      CHECK(registry::difference(build(given, shapes[position]), made) == "");
+      ++rebuilt;
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  };
+  for (const registry::Row& row : registry::rows()) {
+    for (const registry::Sample& sample : registry::samples_of(row)) {
+      if (sample.outcome != registry::Sample::Outcome::result) continue;
+      const Dtype dtype = registry::accepts(row, sample, float32) ? float32 : int32;
+      std::vector<array> inputs;
+      for (const registry::Input& input : sample.inputs) {
+        inputs.push_back(registry::make_input(input, dtype, 1));
+      }
+      INFO(std::string(row.name) << " of " << sample.text);
+      for (const array& made : row.run(registry::Call(inputs, sample.arguments))) {
+        if (made.has_primitive()) check(made);
+      }
+    }
+  }
+  CHECK(rebuilt > 50 * refused);
+  CHECK(others_refused > 5 * others_made);
 }
 
 TEST_CASE("primitives: nodes of compiled steps are checked when they are built") {

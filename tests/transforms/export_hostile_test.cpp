@@ -129,7 +129,7 @@ TEST_CASE("import: what is wrong is said") {
   contains(with([](SavedTrace& t) { t.calls[0].record.state[0] = 3; }), "another type");
   contains(with([](SavedTrace& t) { t.calls[0].record.state[0] = std::vector<int>{1, 1}; }),
            "[transpose]");
-  contains(with([](SavedTrace& t) { t.calls[0].inputs.push_back(0); }), "expected 1 inputs, got 2");
+  contains(with([](SavedTrace& t) { t.calls[0].inputs.push_back(0); }), "expected 1 input, got 2");
   contains(with([](SavedTrace& t) { t.calls[0].outputs[0].shape = {3, 3}; }),
            "output 0 should be float32 of shape (3,3), got float32 of shape (3,2)");
   contains(with([](SavedTrace& t) { t.calls[0].outputs[0].dtype = int32; }), "should be int32");
