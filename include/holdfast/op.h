@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <holdfast/primitive.h>
@@ -36,6 +37,20 @@ class Op : public Primitive {
   // std::invalid_argument, or what the function throws. An op without a record is refused.
   virtual void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
                      std::span<const Dtype> dtypes);
+
+  // For programs that call a rule by hand: std::invalid_argument unless the arrays are those of a
+  // call of the op. Transforms take theirs from a node, and call the rule itself.
+  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
+                         const std::vector<int>& argnums, const std::vector<array>& outputs) final;
+  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
+                                                       const std::vector<int>& axes) final;
+  virtual std::vector<array> vjp_rule(const std::vector<array>& primals,
+                                      const std::vector<array>& cotangents,
+                                      const std::vector<int>& argnums,
+                                      const std::vector<array>& outputs);
+  virtual std::pair<std::vector<array>, std::vector<int>> vmap_rule(
+      const std::vector<array>& inputs, const std::vector<int>& axes);
+  virtual bool has_vmap_rule() const { return false; }
 };
 
 // An element-wise primitive: `traits_.elementwise` is set, and evaluation passes whole groups.

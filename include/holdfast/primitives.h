@@ -30,9 +30,9 @@ class Elementwise : public FusableOp {
   bool is_equivalent(const Primitive& other) const override;
   std::optional<Record> record() const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
 
  protected:
   Elementwise(Stream stream, int16_t row);
@@ -61,9 +61,9 @@ class AsType final : public detail::FusableOp {
   bool is_equivalent(const Primitive& other) const override;
   std::optional<detail::Record> record() const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
 
  private:
   Dtype dtype_;
@@ -79,9 +79,9 @@ class Reduction : public Op {
  public:
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   const char* name() const override;
   bool is_equivalent(const Primitive& other) const override;

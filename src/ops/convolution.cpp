@@ -116,11 +116,11 @@ class Convolution final : public Recorded<Convolution, Op> {
     checked_size("conv", result, inputs[0].dtype());
     return {std::move(result)};
   }
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   const char* name() const override { return "Convolution"; }
   static constexpr const char* recorded_as = "GeneralConvolution";
   auto members() const {
@@ -210,9 +210,10 @@ array Convolution::of_weight(const array& input, const array& weight, const arra
   return flip(result, axes, s);
 }
 
-std::vector<array> Convolution::vjp(const std::vector<array>& primals,
-                                    const std::vector<array>& cotangents,
-                                    const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> Convolution::vjp_rule(const std::vector<array>& primals,
+                                         const std::vector<array>& cotangents,
+                                         const std::vector<int>& argnums,
+                                         const std::vector<array>&) {
   const array &input = primals[0], &weight = primals[1], &cotangent = cotangents[0];
   bool is_empty = input.size() == 0 || weight.size() == 0 || cotangent.size() == 0;
   std::vector<array> result;
@@ -229,8 +230,8 @@ std::vector<array> Convolution::vjp(const std::vector<array>& primals,
 
 // More inputs are a larger batch. More weights are more outputs of each group, and with as many
 // inputs they are more groups.
-std::pair<std::vector<array>, std::vector<int>> Convolution::vmap(const std::vector<array>& inputs,
-                                                                  const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Convolution::vmap_rule(
+    const std::vector<array>& inputs, const std::vector<int>& axes) {
   Stream s = stream();
   Parameters p = parameters_;
   if (axes[1] < 0) {

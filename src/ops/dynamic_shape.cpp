@@ -59,8 +59,9 @@ class BroadcastWith final : public Recorded<BroadcastWith, ViewOp> {
     const array& in = inputs[0];
     share(in, outputs[0], broadcast_strides(in.shape(), in.strides(), outputs[0].shape()));
   }
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>&, const std::vector<array>&) override {
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>&,
+                              const std::vector<array>&) override {
     return {sum_like(cotangents[0], primals[0], stream())};
   }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
@@ -93,8 +94,9 @@ class SumLike final : public Recorded<SumLike, Op> {
     }
     Reduce(stream(), Reduce::Sum, std::move(axes)).encode(encoder, inputs, outputs);
   }
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>&, const std::vector<array>&) override {
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>&,
+                              const std::vector<array>&) override {
     int added = static_cast<int>(primals[0].ndim() - primals[1].ndim());
     std::vector<int> axes;
     for (int i = 0; i < added; ++i) axes.push_back(leading_ + i);
@@ -122,8 +124,9 @@ class ReshapeLike final : public Recorded<ReshapeLike, Op> {
               std::vector<array>& outputs) override {
     Reshape(stream()).encode(encoder, inputs, outputs);
   }
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>&, const std::vector<array>&) override {
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>&,
+                              const std::vector<array>&) override {
     return {reshape_like(cotangents[0], primals[0], stream())};
   }
   std::shared_ptr<Primitive> with_leading_axis() override {

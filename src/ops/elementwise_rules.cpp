@@ -160,10 +160,10 @@ array Formulas::of(ElementwiseOp op, int argument) const {
 
 }  // namespace
 
-std::vector<array> detail::Elementwise::vjp(const std::vector<array>& primals,
-                                            const std::vector<array>& cotangents,
-                                            const std::vector<int>& argnums,
-                                            const std::vector<array>& outputs) {
+std::vector<array> detail::Elementwise::vjp_rule(const std::vector<array>& primals,
+                                                 const std::vector<array>& cotangents,
+                                                 const std::vector<int>& argnums,
+                                                 const std::vector<array>& outputs) {
   auto op = static_cast<ElementwiseOp>(traits_.elementwise);
   Formulas formulas{primals, outputs[0], cotangents[0], stream()};
   std::vector<array> result;
@@ -177,9 +177,9 @@ std::vector<array> detail::Elementwise::vjp(const std::vector<array>& primals,
 }
 
 // The imaginary part that a real dtype drops has no influence.
-std::vector<array> AsType::vjp(const std::vector<array>& primals,
-                               const std::vector<array>& cotangents, const std::vector<int>&,
-                               const std::vector<array>&) {
+std::vector<array> AsType::vjp_rule(const std::vector<array>& primals,
+                                    const std::vector<array>& cotangents, const std::vector<int>&,
+                                    const std::vector<array>&) {
   return {astype(cotangents[0], primals[0].dtype(), stream())};
 }
 

@@ -61,11 +61,11 @@ class Gather final : public Recorded<Gather, Op> {
                          indices.dtype(), span_of(indices.shape()), span_of(indices.strides()));
     encode_gather(encoder, *this, "take", std::move(plan), in, indices, out, axis_);
   }
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {taken_shape(inputs[0], inputs[1], axis_)};
   }
@@ -78,9 +78,9 @@ class Gather final : public Recorded<Gather, Op> {
 };
 
 // Every taken slice is added to where it came from.
-std::vector<array> Gather::vjp(const std::vector<array>& primals,
-                               const std::vector<array>& cotangents, const std::vector<int>&,
-                               const std::vector<array>&) {
+std::vector<array> Gather::vjp_rule(const std::vector<array>& primals,
+                                    const std::vector<array>& cotangents, const std::vector<int>&,
+                                    const std::vector<array>&) {
   const array &a = primals[0], &indices = primals[1];
   int count = static_cast<int>(indices.ndim());
   array updates = cotangents[0];
@@ -90,8 +90,8 @@ std::vector<array> Gather::vjp(const std::vector<array>& primals,
                       std::vector<int>{axis_}, stream())};
 }
 
-std::pair<std::vector<array>, std::vector<int>> Gather::vmap(const std::vector<array>& inputs,
-                                                             const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Gather::vmap_rule(const std::vector<array>& inputs,
+                                                                  const std::vector<int>& axes) {
   Stream s = stream();
   if (axes[1] < 0) {
     return {{take(moveaxis(inputs[0], axes[0], 0, s), inputs[1], axis_ + 1, s)}, {0}};
@@ -127,9 +127,9 @@ class GatherAxis final : public Recorded<GatherAxis, Op> {
   GatherAxis(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<GatherAxis>(stream(), axis_ + 1);
   }
@@ -163,9 +163,9 @@ void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
   encode_gather(encoder, *this, "take_along_axis", std::move(plan), in, indices, out, axis_);
 }
 
-std::vector<array> GatherAxis::vjp(const std::vector<array>& primals,
-                                   const std::vector<array>& cotangents, const std::vector<int>&,
-                                   const std::vector<array>&) {
+std::vector<array> GatherAxis::vjp_rule(const std::vector<array>& primals,
+                                        const std::vector<array>& cotangents,
+                                        const std::vector<int>&, const std::vector<array>&) {
   const array& a = primals[0];
   Shape shape = cotangents[0].shape();  // the array may have been broadcast along other axes
   shape[static_cast<size_t>(axis_)] = a.shape(axis_);

@@ -30,9 +30,9 @@ class Factorisation final : public Recorded<Factorisation, Op> {
       : Recorded(stream), method_(method), upper_(upper) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<Factorisation>(stream(), method_, upper_);
   }

@@ -164,15 +164,15 @@ array Factorisation::of_matrix(const array& a, const std::vector<array>& cotange
                  : matrices.lu(parts[1], parts[2], parts[0], cotangent, cotangent);
     }
     default:
-      Recorded::vjp({a}, cotangents, {0}, outputs);  // throws
+      Recorded::vjp_rule({a}, cotangents, {0}, outputs);  // throws
       return a;
   }
 }
 
-std::vector<array> Factorisation::vjp(const std::vector<array>& primals,
-                                      const std::vector<array>& cotangents,
-                                      const std::vector<int>& argnums,
-                                      const std::vector<array>& outputs) {
+std::vector<array> Factorisation::vjp_rule(const std::vector<array>& primals,
+                                           const std::vector<array>& cotangents,
+                                           const std::vector<int>& argnums,
+                                           const std::vector<array>& outputs) {
   const array& a = primals[0];
   if (a.size() == 0 || outputs[0].size() == 0) {
     std::vector<array> result;

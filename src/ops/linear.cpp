@@ -29,9 +29,9 @@ class Matmul final : public Recorded<Matmul, Op> {
   explicit Matmul(Stream stream) : Recorded(stream) { traits_.broadcasts = true; }
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {product_shape(inputs[0], inputs[1])};
   }
@@ -81,9 +81,9 @@ void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                  [=](int64_t begin, int64_t end) { plan.add_parts(begin, end, target, to); });
 }
 
-std::vector<array> Matmul::vjp(const std::vector<array>& primals,
-                               const std::vector<array>& cotangents,
-                               const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> Matmul::vjp_rule(const std::vector<array>& primals,
+                                    const std::vector<array>& cotangents,
+                                    const std::vector<int>& argnums, const std::vector<array>&) {
   auto adjoint = [&](const array& a) {
     array turned = swapaxes(a, -1, -2, stream());
     return a.dtype() == complex64 ? conjugate(turned, stream()) : turned;

@@ -22,8 +22,8 @@ class Norm final : public Recorded<Norm, Op> {
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[0].shape()};
   }
@@ -51,8 +51,8 @@ std::vector<array> Norm::decomposed(const std::vector<array>& inputs) {
 }
 
 // More rows; with weights for each call, the composition.
-std::pair<std::vector<array>, std::vector<int>> Norm::vmap(const std::vector<array>& inputs,
-                                                           const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Norm::vmap_rule(const std::vector<array>& inputs,
+                                                                const std::vector<int>& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     if (axes[i] >= 0) return {};
   }

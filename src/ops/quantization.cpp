@@ -20,11 +20,11 @@ class Quantize final : public Recorded<Quantize, Op> {
   Quantize(Stream stream, const QuantizedFormat& format) : Recorded(stream), format_(format) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   const char* name() const override { return "Quantize"; }
   auto members() const { return members_of(format_); }
 
@@ -74,9 +74,9 @@ void Quantize::encode(Encoder& encoder, const std::vector<array>& inputs,
 // Only the affine mode has scales and biases that are numbers. The bias is the weight e of the
 // group that is furthest from zero, and the scale is e / round(e / scale); where several weights
 // are e, they share. Groups of (almost) zeros have a constant scale.
-std::vector<array> Quantize::vjp(const std::vector<array>& primals,
-                                 const std::vector<array>& cotangents, const std::vector<int>&,
-                                 const std::vector<array>& outputs) {
+std::vector<array> Quantize::vjp_rule(const std::vector<array>& primals,
+                                      const std::vector<array>& cotangents, const std::vector<int>&,
+                                      const std::vector<array>& outputs) {
   Stream s = stream();
   const array &w = primals[0], &scales = outputs[1], &biases = outputs[2];
   array zero(0, w.dtype());
@@ -95,8 +95,8 @@ std::vector<array> Quantize::vjp(const std::vector<array>& primals,
 }
 
 // Groups run along the last axis: more weights are more of the same.
-std::pair<std::vector<array>, std::vector<int>> Quantize::vmap(const std::vector<array>& inputs,
-                                                               const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Quantize::vmap_rule(
+    const std::vector<array>& inputs, const std::vector<int>& axes) {
   if (inputs.size() > 1 && axes[1] >= 0) return {};
   array w = moveaxis(inputs[0], axes[0], 0, stream());
   std::optional<array> global_scale;
@@ -115,9 +115,9 @@ class Dequantize final : public Recorded<Dequantize, Op> {
   Dequantize(Stream stream, const QuantizedFormat& format) : Recorded(stream), format_(format) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<Dequantize>(stream(), format_);
   }
@@ -158,9 +158,10 @@ void Dequantize::encode(Encoder& encoder, const std::vector<array>& inputs,
                  });
 }
 
-std::vector<array> Dequantize::vjp(const std::vector<array>& primals,
-                                   const std::vector<array>& cotangents,
-                                   const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> Dequantize::vjp_rule(const std::vector<array>& primals,
+                                        const std::vector<array>& cotangents,
+                                        const std::vector<int>& argnums,
+                                        const std::vector<array>&) {
   GroupCotangents groups{format_, primals[0], primals[1], cotangents[0], stream()};
   std::vector<array> result;
   for (int argnum : argnums) {

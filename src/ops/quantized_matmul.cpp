@@ -19,11 +19,11 @@ class QuantizedMatmul final : public Recorded<QuantizedMatmul, Op> {
       : Recorded(stream), format_(format), transposed_(transposed), gathers_(gathers) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return gathers_ ? "GatherQMM" : "QuantizedMatmul"; }
   static constexpr const char* recorded_as = "QuantizedMatmul";
@@ -243,10 +243,10 @@ array QuantizedMatmul::of_matrix(const std::vector<array>& primals, const array&
                   : sum_to_shape(product, shape, s);
 }
 
-std::vector<array> QuantizedMatmul::vjp(const std::vector<array>& primals,
-                                        const std::vector<array>& cotangents,
-                                        const std::vector<int>& argnums,
-                                        const std::vector<array>&) {
+std::vector<array> QuantizedMatmul::vjp_rule(const std::vector<array>& primals,
+                                             const std::vector<array>& cotangents,
+                                             const std::vector<int>& argnums,
+                                             const std::vector<array>&) {
   std::vector<array> result;
   for (int argnum : argnums) {
     if (argnum == 0) {
@@ -261,7 +261,7 @@ std::vector<array> QuantizedMatmul::vjp(const std::vector<array>& primals,
 }
 
 // More of x is a larger batch; other matrices are multiplied one after the other.
-std::pair<std::vector<array>, std::vector<int>> QuantizedMatmul::vmap(
+std::pair<std::vector<array>, std::vector<int>> QuantizedMatmul::vmap_rule(
     const std::vector<array>& inputs, const std::vector<int>& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     if (axes[i] >= 0) return {};

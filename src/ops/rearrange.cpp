@@ -191,11 +191,11 @@ class Pad final : public Recorded<Pad, Op> {
       : Recorded(stream), low_(std::move(low)), high_(std::move(high)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     Shape shape = inputs[0].shape();
     for (size_t i = 0; i < shape.size(); ++i) {
@@ -279,8 +279,9 @@ void Pad::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
                  });
 }
 
-std::vector<array> Pad::vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                            const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> Pad::vjp_rule(const std::vector<array>& primals,
+                                 const std::vector<array>& cotangents,
+                                 const std::vector<int>& argnums, const std::vector<array>&) {
   const array &a = primals[0], &cotangent = cotangents[0];
   Shape stop = low_;
   for (size_t i = 0; i < stop.size(); ++i) stop[i] += a.shape()[i];
@@ -299,8 +300,8 @@ std::vector<array> Pad::vjp(const std::vector<array>& primals, const std::vector
 }
 
 // One value for all; with a value for each, they are padded one after the other.
-std::pair<std::vector<array>, std::vector<int>> Pad::vmap(const std::vector<array>& inputs,
-                                                          const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Pad::vmap_rule(const std::vector<array>& inputs,
+                                                               const std::vector<int>& axes) {
   if (axes[1] >= 0) return {};
   array a = moveaxis(inputs[0], axes[0], 0, stream());
   std::vector<int> places = one_further(all_axes(a));

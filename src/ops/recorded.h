@@ -88,6 +88,10 @@ class Recorded : public Base {
     }
   }
 
+  bool has_vmap_rule() const final {
+    return !std::same_as<decltype(&Derived::vmap_rule), decltype(&Op::vmap_rule)>;
+  }
+
  private:
   const Derived& self() const { return static_cast<const Derived&>(*this); }
 };

@@ -12,9 +12,9 @@ class LinearRecurrence final : public Recorded<LinearRecurrence, Op> {
       : Recorded(stream), axis_(axis), reverse_(reverse) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<LinearRecurrence>(stream(), axis_ + 1, reverse_);
   }
@@ -87,10 +87,10 @@ array shifted(const array& a, int axis, bool back, StreamOrDevice s) {
 }
 
 // The cotangent of a term is that of its element, and what the next one hands back.
-std::vector<array> LinearRecurrence::vjp(const std::vector<array>& primals,
-                                         const std::vector<array>& cotangents,
-                                         const std::vector<int>& argnums,
-                                         const std::vector<array>& outputs) {
+std::vector<array> LinearRecurrence::vjp_rule(const std::vector<array>& primals,
+                                              const std::vector<array>& cotangents,
+                                              const std::vector<int>& argnums,
+                                              const std::vector<array>& outputs) {
   Stream s = stream();
   if (outputs[0].size() == 0) {
     std::vector<array> result;

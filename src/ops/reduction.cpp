@@ -142,10 +142,10 @@ void detail::Reduction::encode(Encoder& encoder, const std::vector<array>& input
   add(last, std::move(plan), bytes);
 }
 
-std::vector<array> detail::Reduction::vjp(const std::vector<array>& primals,
-                                          const std::vector<array>& cotangents,
-                                          const std::vector<int>&,
-                                          const std::vector<array>& outputs) {
+std::vector<array> detail::Reduction::vjp_rule(const std::vector<array>& primals,
+                                               const std::vector<array>& cotangents,
+                                               const std::vector<int>&,
+                                               const std::vector<array>& outputs) {
   Stream s = stream();
   const array& input = primals[0];
   auto kept = [&](const array& a) {

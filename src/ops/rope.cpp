@@ -28,11 +28,11 @@ class Rope final : public Recorded<Rope, Op> {
   Rope(Stream stream, const RopeSettings& settings) : Recorded(stream), settings_(settings) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     if (inputs.size() > 1) return Recorded::output_shapes(inputs);  // offsets follow the batch
     if (inputs[0].shape(-1) < settings_.dims) {
@@ -55,9 +55,10 @@ class Rope final : public Recorded<Rope, Op> {
 };
 
 // A turn by an angle is undone by a turn by its negative, which a negative scale makes of it.
-std::vector<array> Rope::vjp(const std::vector<array>& primals,
-                             const std::vector<array>& cotangents, const std::vector<int>& argnums,
-                             const std::vector<array>& outputs) {
+std::vector<array> Rope::vjp_rule(const std::vector<array>& primals,
+                                  const std::vector<array>& cotangents,
+                                  const std::vector<int>& argnums,
+                                  const std::vector<array>& outputs) {
   std::vector<array> result;
   for (int argnum : argnums) {
     if (argnum == 0) {
@@ -106,8 +107,8 @@ array Rope::of_frequencies(const std::vector<array>& primals, const array& cotan
 }
 
 // More heads; with offsets or frequencies for each call, one call after the other.
-std::pair<std::vector<array>, std::vector<int>> Rope::vmap(const std::vector<array>& inputs,
-                                                           const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Rope::vmap_rule(const std::vector<array>& inputs,
+                                                                const std::vector<int>& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     if (axes[i] >= 0) return {};
   }

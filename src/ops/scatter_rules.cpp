@@ -66,14 +66,14 @@ array only_where(const array& condition, const array& a, Stream s) {
 
 // --- gather ---
 
-std::vector<array> GatherGeneral::vjp(const std::vector<array>& primals,
-                                      const std::vector<array>& cotangents, const std::vector<int>&,
-                                      const std::vector<array>&) {
+std::vector<array> GatherGeneral::vjp_rule(const std::vector<array>& primals,
+                                           const std::vector<array>& cotangents,
+                                           const std::vector<int>&, const std::vector<array>&) {
   return {scatter_add(zeros_like(primals[0], stream()), from(primals, 1), cotangents[0], axes_,
                       stream())};
 }
 
-std::pair<std::vector<array>, std::vector<int>> GatherGeneral::vmap(
+std::pair<std::vector<array>, std::vector<int>> GatherGeneral::vmap_rule(
     const std::vector<array>& inputs, const std::vector<int>& axes) {
   Stream s = stream();
   MappedIndices mapped(inputs, axes, 1, s);
@@ -90,10 +90,10 @@ std::pair<std::vector<array>, std::vector<int>> GatherGeneral::vmap(
 
 // --- scatter ---
 
-std::vector<array> Scatter::vjp(const std::vector<array>& primals,
-                                const std::vector<array>& cotangents,
-                                const std::vector<int>& argnums,
-                                const std::vector<array>& outputs) {
+std::vector<array> Scatter::vjp_rule(const std::vector<array>& primals,
+                                     const std::vector<array>& cotangents,
+                                     const std::vector<int>& argnums,
+                                     const std::vector<array>& outputs) {
   Stream s = stream();
   const array &a = primals[0], &updates = primals[1], &cotangent = cotangents[0];
   std::vector<array> indices = from(primals, 2);
@@ -150,8 +150,8 @@ std::vector<array> Scatter::vjp(const std::vector<array>& primals,
   return result;
 }
 
-std::pair<std::vector<array>, std::vector<int>> Scatter::vmap(const std::vector<array>& inputs,
-                                                              const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Scatter::vmap_rule(const std::vector<array>& inputs,
+                                                                   const std::vector<int>& axes) {
   Stream s = stream();
   int size = size_of(inputs, axes);
   MappedIndices mapped(inputs, axes, 2, s);
@@ -174,9 +174,10 @@ std::pair<std::vector<array>, std::vector<int>> Scatter::vmap(const std::vector<
   return {{write(indices, expand_dims(updates, mapped.rank + 1, s), with_first_axis(axes_))}, {0}};
 }
 
-std::vector<array> ScatterAxis::vjp(const std::vector<array>& primals,
-                                    const std::vector<array>& cotangents,
-                                    const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> ScatterAxis::vjp_rule(const std::vector<array>& primals,
+                                         const std::vector<array>& cotangents,
+                                         const std::vector<int>& argnums,
+                                         const std::vector<array>&) {
   Stream s = stream();
   const array &a = primals[0], &indices = primals[1], &cotangent = cotangents[0];
   bool replaces = mode_ == UpdateMode::replace;

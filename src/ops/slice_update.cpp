@@ -81,9 +81,9 @@ class SliceUpdate final : public Recorded<SliceUpdate, Op>, public PartialUpdate
       : Recorded(stream), mode_(mode), start_(std::move(start)), steps_(std::move(steps)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::vector<array> decomposed(const std::vector<array>& inputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<SliceUpdate>(stream(), mode_, with_front(0, start_),
@@ -149,9 +149,10 @@ std::vector<array> SliceUpdate::decomposed(const std::vector<array>& inputs) {
                                  start_, steps_)};
 }
 
-std::vector<array> SliceUpdate::vjp(const std::vector<array>& primals,
-                                    const std::vector<array>& cotangents,
-                                    const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> SliceUpdate::vjp_rule(const std::vector<array>& primals,
+                                         const std::vector<array>& cotangents,
+                                         const std::vector<int>& argnums,
+                                         const std::vector<array>&) {
   const array &a = primals[0], &update = primals[1];
   std::vector<array> result;
   for (int argnum : argnums) {
@@ -171,11 +172,11 @@ class DynamicSliceUpdate final : public Recorded<DynamicSliceUpdate, Op> {
       : Recorded(stream), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     const Shape &shape = inputs[0].shape(), &update = inputs[1].shape();
     bool fits = true;
@@ -241,10 +242,10 @@ void DynamicSliceUpdate::encode(Encoder& encoder, const std::vector<array>& inpu
       });
 }
 
-std::vector<array> DynamicSliceUpdate::vjp(const std::vector<array>& primals,
-                                           const std::vector<array>& cotangents,
-                                           const std::vector<int>& argnums,
-                                           const std::vector<array>&) {
+std::vector<array> DynamicSliceUpdate::vjp_rule(const std::vector<array>& primals,
+                                                const std::vector<array>& cotangents,
+                                                const std::vector<int>& argnums,
+                                                const std::vector<array>&) {
   const array &update = primals[1], &start = primals[2];
   std::vector<array> result;
   for (int argnum : argnums) {
@@ -256,7 +257,7 @@ std::vector<array> DynamicSliceUpdate::vjp(const std::vector<array>& primals,
 }
 
 // One start for all is one update of all; more are as many updates.
-std::pair<std::vector<array>, std::vector<int>> DynamicSliceUpdate::vmap(
+std::pair<std::vector<array>, std::vector<int>> DynamicSliceUpdate::vmap_rule(
     const std::vector<array>& inputs, const std::vector<int>& axes) {
   if (axes[2] >= 0) return {};
   int size = axes[0] >= 0 ? inputs[0].shape(axes[0]) : inputs[1].shape(axes[1]);

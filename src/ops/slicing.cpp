@@ -17,11 +17,11 @@ class DynamicSlice final : public Recorded<DynamicSlice, Op> {
       : Recorded(stream), axes_(std::move(axes)), sizes_(std::move(sizes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     const Shape& shape = inputs[0].shape();
     if (!std::equal(sizes_.begin(), sizes_.end(), shape.begin(), shape.end(), std::less_equal())) {
@@ -93,16 +93,16 @@ void DynamicSlice::encode(Encoder& encoder, const std::vector<array>& inputs,
       });
 }
 
-std::vector<array> DynamicSlice::vjp(const std::vector<array>& primals,
-                                     const std::vector<array>& cotangents, const std::vector<int>&,
-                                     const std::vector<array>&) {
+std::vector<array> DynamicSlice::vjp_rule(const std::vector<array>& primals,
+                                          const std::vector<array>& cotangents,
+                                          const std::vector<int>&, const std::vector<array>&) {
   return {
       slice_update(zeros_like(primals[0], stream()), cotangents[0], primals[1], axes_, stream())};
 }
 
 // One start for all is a slice of all; more are as many slices.
-std::pair<std::vector<array>, std::vector<int>> DynamicSlice::vmap(const std::vector<array>& inputs,
-                                                                   const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> DynamicSlice::vmap_rule(
+    const std::vector<array>& inputs, const std::vector<int>& axes) {
   if (axes[1] >= 0) return {};
   array a = moveaxis(inputs[0], axes[0], 0, stream());
   return {{slice(a, inputs[1], one_further(axes_), with_front(a.shape(0), sizes_), stream())}, {0}};
@@ -113,9 +113,9 @@ class Concatenate final : public Recorded<Concatenate, Op> {
   Concatenate(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<Concatenate>(stream(), axis_ + 1);
   }
@@ -218,9 +218,10 @@ void Concatenate::encode(Encoder& encoder, const std::vector<array>& inputs,
       });
 }
 
-std::vector<array> Concatenate::vjp(const std::vector<array>& primals,
-                                    const std::vector<array>& cotangents,
-                                    const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> Concatenate::vjp_rule(const std::vector<array>& primals,
+                                         const std::vector<array>& cotangents,
+                                         const std::vector<int>& argnums,
+                                         const std::vector<array>&) {
   Shape places;
   ShapeElem behind = 0;
   for (const array& primal : primals) places.push_back(behind += primal.shape(axis_));

@@ -87,8 +87,8 @@ class SearchSorted final : public Recorded<SearchSorted, Op> {
   SearchSorted(Stream stream, bool right) : Recorded(stream), right_(right) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     return {inputs[1].shape()};
   }
@@ -130,8 +130,8 @@ void SearchSorted::encode(Encoder& encoder, const std::vector<array>& inputs,
 }
 
 // More values are more of the same; more sequences are searched one after the other.
-std::pair<std::vector<array>, std::vector<int>> SearchSorted::vmap(const std::vector<array>& inputs,
-                                                                   const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> SearchSorted::vmap_rule(
+    const std::vector<array>& inputs, const std::vector<int>& axes) {
   if (axes[0] >= 0) return {};
   return {{searchsorted(inputs[0], inputs[1], right_ ? "right" : "left", stream())}, {axes[1]}};
 }

@@ -125,8 +125,9 @@ class Single : public Base {
  public:
   using Base::Base;
   virtual array pull_back(const array& input, const array& cotangent, const array& output) = 0;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>&, const std::vector<array>& outputs) final {
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>&,
+                              const std::vector<array>& outputs) final {
     return {pull_back(primals[0], cotangents[0], outputs[0])};
   }
 };

@@ -89,9 +89,9 @@ class Split final : public Recorded<Split, ViewOp> {
   Split(Stream stream, Shape starts, int axis)
       : Recorded(stream), starts_(std::move(starts)), axis_(axis) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
   std::shared_ptr<Primitive> with_leading_axis() override;
   const char* name() const override { return "Split"; }
   auto members() const { return std::tie(starts_, axis_); }
@@ -165,11 +165,11 @@ class Depends final : public Recorded<Depends, ViewOp> {
  public:
   Depends(Stream stream, size_t count) : Recorded(stream), count_(count) {}
   void encode(Encoder&, const std::vector<array>& inputs, std::vector<array>& outputs) override;
-  std::vector<array> vjp(const std::vector<array>& primals, const std::vector<array>& cotangents,
-                         const std::vector<int>& argnums,
-                         const std::vector<array>& outputs) override;
-  std::pair<std::vector<array>, std::vector<int>> vmap(const std::vector<array>& inputs,
-                                                       const std::vector<int>& axes) override;
+  std::vector<array> vjp_rule(const std::vector<array>& primals,
+                              const std::vector<array>& cotangents, const std::vector<int>& argnums,
+                              const std::vector<array>& outputs) override;
+  std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
+                                                            const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     std::vector<Shape> shapes;
     for (size_t i = 0; i < count_; ++i) shapes.push_back(inputs[i].shape());

@@ -64,9 +64,9 @@ std::shared_ptr<Primitive> Slice::with_leading_axis() {
 }
 
 // Parts may overlap, and need not be all there is.
-std::vector<array> Split::vjp(const std::vector<array>& primals,
-                              const std::vector<array>& cotangents, const std::vector<int>&,
-                              const std::vector<array>&) {
+std::vector<array> Split::vjp_rule(const std::vector<array>& primals,
+                                   const std::vector<array>& cotangents, const std::vector<int>&,
+                                   const std::vector<array>&) {
   const array& input = primals[0];
   ShapeElem behind = 0;
   bool is_partition = true;
@@ -134,9 +134,9 @@ std::shared_ptr<Primitive> StopGradient::with_leading_axis() {
   return std::make_shared<StopGradient>(stream());
 }
 
-std::vector<array> Depends::vjp(const std::vector<array>& primals,
-                                const std::vector<array>& cotangents,
-                                const std::vector<int>& argnums, const std::vector<array>&) {
+std::vector<array> Depends::vjp_rule(const std::vector<array>& primals,
+                                     const std::vector<array>& cotangents,
+                                     const std::vector<int>& argnums, const std::vector<array>&) {
   std::vector<array> result;
   for (int argnum : argnums) {
     size_t i = static_cast<size_t>(argnum);
@@ -144,8 +144,8 @@ std::vector<array> Depends::vjp(const std::vector<array>& primals,
   }
   return result;
 }
-std::pair<std::vector<array>, std::vector<int>> Depends::vmap(const std::vector<array>& inputs,
-                                                              const std::vector<int>& axes) {
+std::pair<std::vector<array>, std::vector<int>> Depends::vmap_rule(const std::vector<array>& inputs,
+                                                                   const std::vector<int>& axes) {
   std::vector<Shape> shapes;
   std::vector<Dtype> dtypes;
   for (size_t i = 0; i < count_; ++i) {

@@ -58,8 +58,8 @@ class CustomTransforms final : public ViewOp {
 
   // The function returned its results for arguments without gradient: if they depend on something
   // all the same, the function has captured it, and it gets its cotangent through them.
-  Arrays vjp(const Arrays& primals, const Arrays& cotangents, const std::vector<int>& argnums,
-             const Arrays& outputs) override {
+  Arrays vjp_rule(const Arrays& primals, const Arrays& cotangents, const std::vector<int>& argnums,
+                  const Arrays& outputs) override {
     Arrays arguments = arguments_of(primals), all, result;
     auto is_argument = [&](int argnum) { return static_cast<size_t>(argnum) < arguments_; };
     if (std::any_of(argnums.begin(), argnums.end(), is_argument)) {
@@ -77,6 +77,16 @@ class CustomTransforms final : public ViewOp {
   Arrays jvp(const Arrays& primals, const Arrays& tangents,
              const std::vector<int>& argnums) override {
     Arrays arguments = arguments_of(primals), given, result;
+    int before = -1;
+    for (int argnum : argnums) {
+      if (argnum <= before || argnum >= static_cast<int>(primals.size()) ||
+          tangents.size() != argnums.size()) {
+        throw std::invalid_argument(text("[custom_function] expected numbers of ", primals.size(),
+                                         " inputs, in order, and a tangent for each, got ", argnums,
+                                         " and ", tangents.size(), " tangents"));
+      }
+      before = argnum;
+    }
     std::vector<int> named;
     for (size_t k = 0; k < argnums.size() && static_cast<size_t>(argnums[k]) < arguments_; ++k) {
       named.push_back(argnums[k]);
@@ -102,11 +112,16 @@ class CustomTransforms final : public ViewOp {
     return result;
   }
 
-  std::pair<Arrays, std::vector<int>> vmap(const Arrays& inputs,
-                                           const std::vector<int>& axes) override;
+  bool has_vmap_rule() const override { return true; }
+  std::pair<Arrays, std::vector<int>> vmap_rule(const Arrays& inputs,
+                                                const std::vector<int>& axes) override;
 
  private:
   Arrays arguments_of(const Arrays& inputs) const {
+    if (inputs.size() < arguments_) {
+      throw std::invalid_argument(
+          text("[custom_function] expected ", arguments_, " inputs or more, got ", inputs.size()));
+    }
     return {inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(arguments_)};
   }
   static void check_count(const char* rule, size_t got, size_t expected) {
@@ -179,8 +194,8 @@ Rules mapped_rules(const Rules& rules, const std::vector<int>& axes) {
   return result;
 }
 
-std::pair<Arrays, std::vector<int>> CustomTransforms::vmap(const Arrays& inputs,
-                                                           const std::vector<int>& axes) {
+std::pair<Arrays, std::vector<int>> CustomTransforms::vmap_rule(const Arrays& inputs,
+                                                                const std::vector<int>& axes) {
   Arrays arguments = arguments_of(inputs);
   std::vector<int> given(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(arguments_));
   if (rules_.vmap) {

@@ -46,13 +46,24 @@ struct Call {
                                 " of shape ", expected.shape()));
   }
 
+  std::vector<array> rule(const std::vector<array>& cotangents) const {
+    if (!primitive->traits().is_of_library)
+      return primitive->vjp(inputs, cotangents, argnums, outputs);
+    return static_cast<Op&>(*primitive).vjp_rule(inputs, cotangents, argnums, outputs);
+  }
+
   std::vector<array> vjp(const std::vector<array>& cotangents) const {
     std::vector<array> composed = primitive->decomposed(inputs);
     std::vector<array> result = composed.empty()
-                                    ? primitive->vjp(inputs, cotangents, argnums, outputs)
+                                    ? rule(cotangents)
                                     : pull_back(pick(inputs, argnums), composed, cotangents);
+    if (result.size() != argnums.size()) {
+      throw std::logic_error(text("[vjp] expected ", argnums.size(),
+                                  " cotangents from the rule of ", primitive->name(), ", got ",
+                                  result.size()));
+    }
     for (size_t k = 0; k < argnums.size(); ++k) {
-      check(result.at(k), inputs[static_cast<size_t>(argnums[k])], "vjp");
+      check(result[k], inputs[static_cast<size_t>(argnums[k])], "vjp");
     }
     return result;
   }
@@ -150,7 +161,7 @@ std::vector<array> push_forward(const std::vector<array>& from, const std::vecto
     std::vector<array> given;
     for (const array& input : pick(call.inputs, call.argnums)) given.push_back(*find(known, input));
     std::vector<array> results = call.jvp(given);
-    for (size_t k = 0; k < results.size(); ++k) {
+    for (size_t k = 0; k < call.outputs.size(); ++k) {
       known.try_emplace(call.outputs[k].id(), results[k]);
     }
   }

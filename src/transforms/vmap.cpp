@@ -75,8 +75,17 @@ class Mapper {
               std::vector<int>(outputs.size(), -1)};
     }
     Mapped result;
-    std::tie(result.values, result.axes) = primitive.vmap(inputs.values, inputs.axes);
-    if (!result.values.empty()) return result;
+    std::tie(result.values, result.axes) =
+        primitive.traits().is_of_library
+            ? static_cast<detail::Op&>(primitive).vmap_rule(inputs.values, inputs.axes)
+            : primitive.vmap(inputs.values, inputs.axes);
+    if (!result.values.empty()) {
+      if (result.values.size() == outputs.size() && result.axes.size() == outputs.size())
+        return result;
+      throw std::logic_error(text("[vmap] expected ", outputs.size(), " arrays and axes from the ",
+                                  "rule of ", primitive.name(), ", got ", result.values.size(),
+                                  " and ", result.axes.size()));
+    }
     if (primitive.traits().broadcasts) return broadcast(call, outputs, inputs);
     if (std::shared_ptr<Primitive> wider = primitive.with_leading_axis()) {
       return lead(wider, outputs, inputs);
