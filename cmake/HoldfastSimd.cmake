@@ -38,9 +38,11 @@ function(holdfast_add_simd_variants library)
     # errno and floating-point traps keep loops over exp or a comparison from being vectorised;
     # nobody reads them here. -Wno-psabi: vectors are passed only between functions of one copy, so
     # the note about their ABI does not apply. g++ at -O1 cannot see that a block is filled before it
-    # is read.
+    # is read. -fno-ipa-ra: where g++ knows that a function it calls leaves vector registers alone, it
+    # takes their upper halves to be clear after the call, and forgets the vzeroupper (g++ 12).
     target_compile_options(${objects} PRIVATE ${optimisation} -fno-math-errno -fno-trapping-math -Wno-psabi
                                               $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+                                              $<$<CXX_COMPILER_ID:GNU>:-fno-ipa-ra>
                                               ${HOLDFAST_SIMD_FLAGS_${variant}})
     target_compile_definitions(${objects} PRIVATE HOLDFAST_SIMD_TARGET=${variant})
     target_include_directories(${objects} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")

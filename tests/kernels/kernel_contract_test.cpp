@@ -135,16 +135,21 @@ std::optional<uint64_t> state_in_use() {
 }  // namespace
 
 // Else every instruction of 128 bits that the thread makes afterwards waits for an older one.
-TEST_CASE("float kernels leave nothing in the upper halves of registers") {
+TEST_CASE("kernels leave nothing in the upper halves of registers") {
   constexpr uint64_t upper_halves = 1u << 2 | 1u << 6;
   for_each_instruction_set([] {
     for (const TableRow& row : table()) {
-      if (!accepts(row.in_types, Lane::f32)) continue;
-      Operands operands(row.op, Lane::f32, 200);
-      std::vector<unsigned char> out(200 * sizeof(float));
-      elementwise_kernel(row.op, Lane::f32)(out.data(), operands.at(0).data(), 200);
-      INFO(name_of(row.op));
-      CHECK((state_in_use().value_or(0) & upper_halves) == 0);
+      for (int i = 0; i < lane_count; ++i) {
+        const Lane lane = static_cast<Lane>(i);
+        if (!accepts(row.in_types, lane)) continue;
+        Operands operands(row.op, lane, 200);
+        std::vector<unsigned char> out(200 * sizeof(complex64_t));
+        for (int64_t n : {1, 33, 200}) {
+          elementwise_kernel(row.op, lane)(out.data(), operands.at(0).data(), n);
+          INFO(name_of(row.op), " lane ", i, " of ", n);
+          CHECK((state_in_use().value_or(0) & upper_halves) == 0);
+        }
+      }
     }
   });
 }
