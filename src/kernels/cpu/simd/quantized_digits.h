@@ -2,8 +2,9 @@
 // codes once.
 //
 // Of each group of x, the largest element gets an exponent, and all are integers of 22 bits and a
-// sign in its unit. What an element loses is at most 2^-22 of the largest: no more than sums of
-// float32 lose, and nothing where an element is not smaller by 2^14 (bfloat16) or 2^11 (float16).
+// sign in its unit. What an element loses is at most 2^-22 of the largest, as in a sum of float32
+// that the largest takes part in (but also where its weight is zero), and nothing where it is not
+// smaller by 2^14 (bfloat16) or 2^11 (float16).
 // An integer is three digits of a signed byte; products of bytes are summed exactly, digit by
 // digit, and only the sums of 8 elements become floats, which the scales multiply.
 //
