@@ -42,10 +42,19 @@ endif()
 function(holdfast_build_settings target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  # Most of a compilation is reading headers: twelve sources that share one reading take a quarter of the time. So names in
+  # anonymous namespaces have to differ within a folder.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HOLDFAST_UNITY} UNITY_BUILD_BATCH_SIZE 12)
 
   # Without -ffp-contract=off the compiler may fuse a*b+c differently in two copies of a loop, and
   # results would depend on how the work was cut.
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -ffp-contract=off)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -ffp-contract=off)
+  if(NOT HOLDFAST_UNITY)
+    target_compile_options(${target} PRIVATE -Wshadow)
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # What stands in another file is not shadowed, and no header has an anonymous namespace.
+    target_compile_options(${target} PRIVATE -Wshadow=local -Wno-subobject-linkage)
+  endif()
   if(HOLDFAST_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

@@ -35,6 +35,7 @@ function(holdfast_add_simd_variants library)
     set(objects holdfast_simd_${variant})
     add_library(${objects} OBJECT ${sources})
     holdfast_build_settings(${objects})
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
     # errno and floating-point traps keep loops over exp or a comparison from being vectorised;
     # nobody reads them here. -Wno-psabi: vectors are passed only between functions of one copy, so
     # the note about their ABI does not apply. g++ at -O1 cannot see that a block is filled before it

@@ -13,8 +13,6 @@
 #include <memory>
 #include <vector>
 
-extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
-
 namespace holdfast::controlled {
 namespace {
 
@@ -271,7 +269,7 @@ class Scheduler {
   static void leave_at_thread_exit(ThreadRecord* record) {
     abi::__cxa_thread_atexit(
         [](void* leaving) { instance().leave(static_cast<ThreadRecord*>(leaving)); }, record,
-        &__dso_handle);
+        &holdfast_dso_handle);
   }
 
  private:

@@ -42,6 +42,9 @@
 #define HOLDFAST_CONTROLLED 0
 #endif
 
+// Under a name of our own: g++ declares `__dso_handle` itself once it has seen a static object.
+extern "C" __attribute__((visibility("hidden"))) void* holdfast_dso_handle __asm__("__dso_handle");
+
 namespace holdfast::controlled {
 
 // Whether this build schedules its threads itself.

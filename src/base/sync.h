@@ -25,8 +25,6 @@
 
 #include "base/controlled.h"
 
-extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
-
 namespace holdfast::sync {
 
 using Clock = std::chrono::steady_clock;
@@ -76,7 +74,7 @@ void sleep_for(std::chrono::duration<Rep, Period> duration) {
 // atexit handlers and static destructors. Under control the thread is still scheduled: callbacks
 // may use every sync object.
 inline void at_thread_exit(void (*callback)(void*), void* argument) {
-  abi::__cxa_thread_atexit(callback, argument, &__dso_handle);
+  abi::__cxa_thread_atexit(callback, argument, &holdfast_dso_handle);
 }
 
 #if HOLDFAST_CONTROLLED

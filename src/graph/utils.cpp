@@ -1,9 +1,10 @@
 // Rules for shapes, dtypes and axes that users share with the ops.
 #include <holdfast/utils.h>
 
-#include <sstream>
 #include <stdexcept>
 #include <thread>
+
+#include "base/text.h"
 
 namespace holdfast {
 
@@ -11,13 +12,6 @@ namespace {
 
 // Set while the library is loaded, which the main thread does.
 const std::thread::id main_thread = std::this_thread::get_id();
-
-template <typename... Parts>
-std::string text(const Parts&... parts) {
-  std::ostringstream stream;
-  (stream << ... << parts);
-  return stream.str();
-}
 
 // 2^exponent for any exponent of a double.
 constexpr double power_of_two(int exponent) {

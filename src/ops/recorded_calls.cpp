@@ -240,8 +240,8 @@ array attention(Call call, float scale, bool causal, bool has_mask, bool has_sin
                 mask, sinks, true, call.stream);
 }
 
-array multiply_quantized(Call call, QuantizationMode mode, int bits, int group_size,
-                         bool transposed, bool gathers) {
+array recorded_quantized_product(Call call, QuantizationMode mode, int bits, int group_size,
+                                 bool transposed, bool gathers) {
   bool affine = mode == QuantizationMode::affine;
   const Arrays& in = call.exactly(3u + affine + (gathers ? 2 : 0));
   size_t next = 3;
@@ -444,7 +444,7 @@ constexpr Kind kinds[] = {
       return dequantize(in[0], in[1], optional_input(c, affine, next), group_size, bits,
                         mode_name(mode), std::nullopt, c.dtypes[0], c.stream);
     }>("Dequantize"),
-    kind<multiply_quantized>("QuantizedMatmul"),
+    kind<recorded_quantized_product>("QuantizedMatmul"),
     kind<[](Call c, bool encodes) {
       const array& a = c.exactly(1)[0];
       return encodes ? to_fp8(a, c.stream) : from_fp8(a, c.dtypes[0], c.stream);

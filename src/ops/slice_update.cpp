@@ -16,7 +16,7 @@ namespace {
 
 using cpu::UpdateMode;
 
-const char* function_of(UpdateMode mode) {
+const char* slice_function_of(UpdateMode mode) {
   constexpr const char* names[] = {"slice_update", "slice_update_add", "slice_update_prod",
                                    "slice_update_max", "slice_update_min"};
   return names[static_cast<size_t>(mode)];
@@ -268,7 +268,7 @@ std::pair<std::vector<array>, std::vector<int>> DynamicSliceUpdate::vmap_rule(
 
 array update_slice(UpdateMode mode, const array& src, const array& update, Shape start, Shape stop,
                    Shape strides, StreamOrDevice s) {
-  const char* op = function_of(mode);
+  const char* op = slice_function_of(mode);
   if (start.size() != src.ndim() || stop.size() != src.ndim() || strides.size() != src.ndim()) {
     throw std::invalid_argument(text("[", op,
                                      "] expected one start, stop and stride for each axis "

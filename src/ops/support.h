@@ -16,19 +16,12 @@
 #include <holdfast/utils.h>
 
 #include "base/block_pool.h"
+#include "base/text.h"
 #include "graph/op.h"
 #include "kernels/cpu/layout.h"
 #include "ops/recorded.h"
 
 namespace holdfast {
-
-// Builds a message from anything printable: text("[op] got ", shape).
-template <typename... Parts>
-std::string text(const Parts&... parts) {
-  std::ostringstream stream;
-  (stream << ... << parts);
-  return stream.str();
-}
 
 // --- checks ---
 

@@ -74,13 +74,13 @@ std::shared_ptr<const Trace> find_or_trace(std::uintptr_t id, const Arrays& argu
 // What a function's traces are found by: a number that the caller gives (the address of something),
 // or one that no other function has or will have. When the last copy of such a function goes, so do
 // its traces.
-struct Identity {
+struct FunctionIdentity {
   struct Owner {
     explicit Owner(std::uintptr_t number) : id(number) {}
     ~Owner() { process_cache()->erase(id); }
     std::uintptr_t id;
   };
-  explicit Identity(std::uintptr_t given = 0) : id(given) {
+  explicit FunctionIdentity(std::uintptr_t given = 0) : id(given) {
     if (id != 0) return;
     static std::atomic<std::uintptr_t> last{std::uintptr_t{1} << 63};  // beyond all addresses
     owner = std::make_shared<Owner>(++last);
@@ -90,7 +90,7 @@ struct Identity {
   std::shared_ptr<Owner> owner;
 };
 
-Function compiled(Function fun, Identity identity, bool shapeless,
+Function compiled(Function fun, FunctionIdentity identity, bool shapeless,
                   std::vector<uint64_t> constants) {
   return [fun = std::move(fun), identity = std::move(identity), shapeless,
           constants = std::move(constants)](const Arrays& arguments) {
@@ -113,12 +113,12 @@ void check_function(const F& fun) {
 
 Function compile(Function fun, bool shapeless) {
   check_function(fun);
-  return compiled(std::move(fun), Identity(), shapeless, {});
+  return compiled(std::move(fun), FunctionIdentity(), shapeless, {});
 }
 
 Function compile(Arrays (*fun)(const Arrays&), bool shapeless) {
   check_function(fun);
-  return compiled(fun, Identity(reinterpret_cast<std::uintptr_t>(fun)), shapeless, {});
+  return compiled(fun, FunctionIdentity(reinterpret_cast<std::uintptr_t>(fun)), shapeless, {});
 }
 
 void disable_compile() { set_compile_mode(CompileMode::disabled); }
@@ -132,13 +132,13 @@ CompileCacheWeakPtr compile_cache() { return process_cache(); }
 Function compile(Function fun, std::uintptr_t fun_id, bool shapeless,
                  std::vector<uint64_t> constants) {
   check_function(fun);
-  return compiled(std::move(fun), Identity(fun_id), shapeless, std::move(constants));
+  return compiled(std::move(fun), FunctionIdentity(fun_id), shapeless, std::move(constants));
 }
 
 ArrayFnWithExtra compile(ArrayFnWithExtra fun, std::uintptr_t fun_id, bool shapeless,
                          std::vector<uint64_t> constants) {
   check_function(fun);
-  return [fun = std::move(fun), identity = Identity(fun_id), shapeless,
+  return [fun = std::move(fun), identity = FunctionIdentity(fun_id), shapeless,
           constants = std::move(constants)](const Arrays& arguments) -> ArraysAndExtra {
     CompileMode now = mode().load(std::memory_order_relaxed);
     if (!is_compiling(now)) return fun(arguments);

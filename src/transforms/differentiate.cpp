@@ -27,12 +27,12 @@ std::vector<array> pick(const std::vector<array>& arrays, const std::vector<int>
 }
 
 // A call of a primitive, as the rules want it.
-struct Call {
+struct DifferentiatedCall {
   std::vector<array> inputs, outputs;
   std::vector<int> argnums;  // the inputs that depend on what is differentiated
   std::shared_ptr<Primitive> primitive;
 
-  Call(const array& output, const Tape& tape)
+  DifferentiatedCall(const array& output, const Tape& tape)
       : inputs(output.inputs()), outputs(output.outputs()), primitive(output.primitive_ptr()) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (tape.depends(inputs[i])) argnums.push_back(static_cast<int>(i));
@@ -126,7 +126,7 @@ std::vector<array> pull_back(const std::vector<array>& from, const std::vector<a
     if (tape.depends(to[i])) add_to(to[i], cotangents[i]);
   }
   for (size_t i = tape.calls().size(); i-- > 0;) {
-    Call call(tape.calls()[i], tape);
+    DifferentiatedCall call(tape.calls()[i], tape);
     std::vector<array> given;
     bool any = false;
     for (const array& output : call.outputs) {
@@ -157,7 +157,7 @@ std::vector<array> push_forward(const std::vector<array>& from, const std::vecto
     if (tape.depends(from[i])) known.try_emplace(from[i].id(), tangents[i]);
   }
   for (const array& node : tape.calls()) {
-    Call call(node, tape);
+    DifferentiatedCall call(node, tape);
     std::vector<array> given;
     for (const array& input : pick(call.inputs, call.argnums)) given.push_back(*find(known, input));
     std::vector<array> results = call.jvp(given);

@@ -13,8 +13,6 @@ namespace {
 // A split costs the time of some ten keys: where there would be many, they are longer.
 constexpr int64_t short_split = 256, long_split = 512, keys_of_long_splits = 4096;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 AttentionPlan::AttentionPlan(Dtype::Val dtype, const AttentionShape& shape)

@@ -13,11 +13,9 @@ HOLDFAST_SIMD_TABLE(ConvolutionKernels, convolution_kernels)
 namespace holdfast::cpu {
 namespace {
 
-constexpr int64_t largest_rows = 168;
-constexpr int64_t largest_columns = 512;
+constexpr int64_t largest_convolution_rows = 168;
+constexpr int64_t largest_convolution_columns = 512;
 constexpr int64_t depthwise_work = int64_t{1} << 16;  // multiplications worth a task
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -40,10 +38,10 @@ ConvolutionPlan::ConvolutionPlan(Dtype::Val dtype, const ConvolutionShape& shape
     scratch_bytes_ = patch_bytes_ + static_cast<size_t>(depth_ * shape.channels) * sizeof(double);
     return;
   }
-  tile_rows_ = std::min(rows, largest_rows);
+  tile_rows_ = std::min(rows, largest_convolution_rows);
   // Enough tasks for many cores where the work is worth it.
   while (divide_up(rows, tile_rows_) * shape.groups < 32 && tile_rows_ > 42) tile_rows_ /= 2;
-  tile_columns_ = std::min(group_outputs_, largest_columns);
+  tile_columns_ = std::min(group_outputs_, largest_convolution_columns);
   row_tiles_ = divide_up(rows, tile_rows_);
   column_tiles_ = divide_up(group_outputs_, tile_columns_);
   tasks_ = shape.groups * row_tiles_ * column_tiles_;

@@ -14,6 +14,8 @@
 
 namespace holdfast::cpu {
 
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // Bytes of one element.
 size_t item_size(Dtype::Val dtype);
 

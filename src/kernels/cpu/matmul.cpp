@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
 
@@ -19,8 +20,6 @@ constexpr int64_t wanted_tiles = 16;     // smaller tiles pack more: no more tha
 constexpr int64_t smallest_work = int64_t{1} << 24;  // multiplications worth a task
 constexpr int64_t vector_work = int64_t{1} << 17;
 constexpr int64_t usual_parts = 64;  // tasks that threads can share evenly
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // `extent` in `pieces` parts, each a multiple of `unit`.
 int64_t piece_of(int64_t extent, int64_t pieces, int64_t unit) {

@@ -14,7 +14,7 @@ namespace {
 // The first rows of a task come from memory that nobody has asked for: tasks are longer where there
 // are enough of them.
 constexpr int64_t fewest_elements = int64_t{64} << 10, most_elements = int64_t{256} << 10;
-constexpr int64_t usual_tasks = 64;
+constexpr int64_t usual_norm_tasks = 64;
 
 }  // namespace
 
@@ -29,7 +29,8 @@ NormPlan::NormPlan(NormKind kind, Dtype::Val dtype, std::span<const int32_t> sha
   if (rows_.size == 0 || length_ == 0) return;
   int64_t row_bytes = length_ * item_;
   stream_ = static_cast<size_t>(rows_.size * row_bytes) > stream_threshold() && row_bytes % 64 == 0;
-  int64_t elements = std::clamp(rows_.size * length_ / usual_tasks, fewest_elements, most_elements);
+  int64_t elements =
+      std::clamp(rows_.size * length_ / usual_norm_tasks, fewest_elements, most_elements);
   rows_per_task_ = std::max<int64_t>(1, elements / length_);
   tasks_ = (rows_.size + rows_per_task_ - 1) / rows_per_task_;
 }

@@ -16,13 +16,12 @@ namespace {
 
 constexpr int64_t few_rows = 6;  // up to here each weight is made once and used at once
 constexpr int64_t fewest_columns = 16, most_columns = 64;  // of a task with few rows
-constexpr int64_t usual_tasks = 128;
+constexpr int64_t usual_quantized_tasks = 128;
 constexpr int64_t shared_weights = 32;  // rows of them
-constexpr int64_t largest_rows = 256;
-constexpr int64_t largest_columns = 128;  // whole groups when the matrix is not transposed
-constexpr int64_t piece = 512;            // elements made at once; whole groups
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t largest_quantized_rows = 256;
+constexpr int64_t largest_quantized_columns =
+    128;                        // whole groups when the matrix is not transposed
+constexpr int64_t piece = 512;  // elements made at once; whole groups
 
 }  // namespace
 
@@ -47,14 +46,15 @@ QuantizedProductPlan::QuantizedProductPlan(Dtype::Val dtype, const QuantizedForm
   if (few_) {
     tile_rows_ = m;
     tile_columns_ =
-        transposed ? std::clamp(n / usual_tasks / 4 * 4, fewest_columns, most_columns) : piece;
+        transposed ? std::clamp(n / usual_quantized_tasks / 4 * 4, fewest_columns, most_columns)
+                   : piece;
     row_floats_ = vectors_ ? simd::prepared_floats(k, format.group_size) : k;
     prepared_bytes_ = divide_up(m * row_floats_, 16) * 64;
     // A piece of weights; then sums.
     scratch_bytes_ = bytes(piece + m * piece);
   } else {
-    tile_rows_ = std::min(m, largest_rows);
-    tile_columns_ = std::min(n, largest_columns);
+    tile_rows_ = std::min(m, largest_quantized_rows);
+    tile_columns_ = std::min(n, largest_quantized_columns);
     int64_t depth = std::min(simd::matmul_largest_depth, divide_up(k, 128) * 128);
     stage_bytes_ = static_cast<size_t>(
         divide_up(depth * divide_up(tile_columns_, 128) * 128 * item_, 64) * 64);
@@ -230,10 +230,10 @@ void QuantizedProductPlan::run_many(const char* x, const QuantizedMatrix& w, int
     }
   };
   // [columns, depth] when transposed, else [depth, columns].
-  int64_t stride = transposed_ ? simd::matmul_largest_depth : largest_columns;
+  int64_t stride = transposed_ ? simd::matmul_largest_depth : largest_quantized_columns;
   Stage stage{*this, w, first, static_cast<char*>(scratch), stride};
   stage.stride = transposed_ ? std::min(simd::matmul_largest_depth, divide_up(k_, 128) * 128)
-                             : largest_columns;
+                             : largest_quantized_columns;
   simd::MatmulTile tile{rows,
                         count,
                         k_,

@@ -15,13 +15,11 @@ namespace holdfast::cpu {
 namespace {
 
 // All of these shape the result's bits: they depend on nothing but the shape.
-constexpr int64_t task_elements = int64_t{128} << 10;  // what one task should at least read
+constexpr int64_t reduce_task_elements = int64_t{128} << 10;  // what one task should at least read
 constexpr int64_t enough_tasks = 64;        // from here on outputs alone are enough to share
 constexpr int64_t max_columns = 4096;       // states of one task's columns stay in the cache
 constexpr int64_t combined_columns = 512;   // partial results come from other cores' caches: share
 constexpr int64_t staged_bytes = 16 << 10;  // a strided piece made dense, on the stack
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The states of one task's outputs, on the stack where they are few.
 constexpr size_t max_state_bytes = 16;
@@ -131,10 +129,10 @@ ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output,
 
 void ReducePlan::plan_rows() {
   int64_t length = reduced_.size;
-  outputs_per_task_ = std::max<int64_t>(1, task_elements / std::max<int64_t>(1, length));
+  outputs_per_task_ = std::max<int64_t>(1, reduce_task_elements / std::max<int64_t>(1, length));
   chunk_ = length;
-  if (length >= 2 * task_elements && kept_.size < enough_tasks) {
-    chunk_ = task_elements;
+  if (length >= 2 * reduce_task_elements && kept_.size < enough_tasks) {
+    chunk_ = reduce_task_elements;
     chunks_ = divide_up(length, chunk_);
     outputs_per_task_ = 1;
   }
@@ -153,9 +151,10 @@ void ReducePlan::plan_columns() {
   column_blocks_ = divide_up(inner, columns_per_task_);
   line_ = {inner, {inner}, {kept_.strides.back()}};
   chunk_ = length;
-  if (outer * column_blocks_ < enough_tasks && length * columns_per_task_ >= 2 * task_elements) {
+  if (outer * column_blocks_ < enough_tasks &&
+      length * columns_per_task_ >= 2 * reduce_task_elements) {
     // At least as many rows as make a task worth while, and few enough partial results.
-    int64_t rows = std::max<int64_t>(256, divide_up(task_elements, columns_per_task_));
+    int64_t rows = std::max<int64_t>(256, divide_up(reduce_task_elements, columns_per_task_));
     chunk_ = std::min(length, divide_up(rows, 8) * 8);
     chunks_ = divide_up(length, chunk_);
   }

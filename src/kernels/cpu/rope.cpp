@@ -13,15 +13,13 @@ HOLDFAST_SIMD_TABLE(RopeKernels, rope_kernels)
 namespace holdfast::cpu {
 namespace {
 
-constexpr int64_t task_elements = int64_t{64} << 10;
+constexpr int64_t rope_task_elements = int64_t{64} << 10;
 // The angles of a position serve all heads of a task.
 constexpr int64_t fewest_heads = 32, most_heads = 256;
 // Rows of this many bytes that lie together keep the memory busy, and their angles in the cache.
 constexpr int64_t run_bytes = int64_t{64} << 10;
 // Tasks there should be before runs are made longer than this.
-constexpr int64_t usual_tasks = 64, shortest_run = 16;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t usual_rope_tasks = 64, shortest_run = 16;
 
 }  // namespace
 
@@ -47,10 +45,10 @@ RopePlan::RopePlan(Dtype::Val dtype, const RopeShape& shape, int64_t pairs, bool
   if (elements == 0) return;
   stream_ = static_cast<size_t>(elements * item_) > stream_threshold();
   int64_t run = std::clamp(run_bytes / (shape.features * item_), int64_t{1}, shape.positions);
-  int64_t rows = std::max<int64_t>(1, task_elements / shape.features);
+  int64_t rows = std::max<int64_t>(1, rope_task_elements / shape.features);
   heads_per_task_ = std::min(shape.heads, std::clamp(rows / run, fewest_heads, most_heads));
   head_tasks_ = divide_up(shape.heads, heads_per_task_);
-  int64_t share = divide_up(shape.batch * head_tasks_ * shape.positions, usual_tasks);
+  int64_t share = divide_up(shape.batch * head_tasks_ * shape.positions, usual_rope_tasks);
   positions_per_task_ = std::min(run, std::max(share, shortest_run));
   position_tasks_ = divide_up(shape.positions, positions_per_task_);
   tasks_ = shape.batch * head_tasks_ * position_tasks_;

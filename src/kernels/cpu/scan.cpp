@@ -12,12 +12,10 @@ namespace holdfast::cpu {
 namespace {
 
 // All of these shape the result's bits: they depend on nothing but the shape.
-constexpr int64_t task_elements = 32 << 10;
+constexpr int64_t scan_task_elements = 32 << 10;
 constexpr int64_t enough_lines = 64;      // from here on lines alone are enough to share
 constexpr int64_t max_width = 4096;       // columns of a piece
 constexpr int64_t batch_bytes = 8 << 20;  // read twice before the next ones; fits a cache
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -33,11 +31,11 @@ ScanPlan::ScanPlan(ScanOp op, Dtype::Val dtype, int64_t outer, int64_t length, i
   column_blocks_ = width_ == 0 ? 0 : divide_up(inner, width_);
   lines_ = outer * column_blocks_;
   int64_t line_size = std::max<int64_t>(1, length * width_);
-  lines_per_task_ = std::max<int64_t>(1, task_elements / line_size);
+  lines_per_task_ = std::max<int64_t>(1, scan_task_elements / line_size);
   chunk_ = length;
-  if (lines_ < enough_lines && line_size >= 4 * task_elements) {
+  if (lines_ < enough_lines && line_size >= 4 * scan_task_elements) {
     // Enough rows that the carries of a chunk are few beside its elements.
-    chunk_ = std::max<int64_t>(32, task_elements / width_);
+    chunk_ = std::max<int64_t>(32, scan_task_elements / width_);
     chunks_ = divide_up(length, chunk_);
     batch_pairs_ = std::max<int64_t>(4, batch_bytes / (chunk_ * width_ * item_size_));
     batches_ = divide_up(lines_ * chunks_, batch_pairs_);

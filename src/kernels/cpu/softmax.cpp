@@ -12,7 +12,7 @@ HOLDFAST_SIMD_TABLE(SoftmaxKernels, softmax_kernels)
 namespace holdfast::cpu {
 namespace {
 
-constexpr int64_t task_elements = int64_t{64} << 10;
+constexpr int64_t softmax_task_elements = int64_t{64} << 10;
 constexpr int64_t staged_elements = 1024;
 
 JointLayout collapse_pair(std::span<const int32_t> shape, std::span<const int64_t> input,
@@ -59,7 +59,7 @@ SoftmaxPlan::SoftmaxPlan(Dtype::Val dtype, std::span<const int32_t> shape,
     units_ = kept_.size / inner * column_blocks_;
     unit_elements *= std::min(inner, simd::softmax_columns);
   }
-  units_per_task_ = std::max<int64_t>(1, task_elements / unit_elements);
+  units_per_task_ = std::max<int64_t>(1, softmax_task_elements / unit_elements);
   tasks_ = (units_ + units_per_task_ - 1) / units_per_task_;
 }
 

@@ -12,13 +12,11 @@ namespace holdfast::cpu {
 namespace {
 
 constexpr int radix = 256;
-constexpr int64_t task_elements = 16 << 10;
+constexpr int64_t sort_task_elements = 16 << 10;
 constexpr int64_t long_row = 128 << 10;  // from here on a row is worth several tasks
 constexpr int64_t few_rows = 16;
 constexpr int64_t least_chunk = 32 << 10;
 constexpr int64_t most_chunks = 128;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // What is moved while sorting: a key, or a key with the index it came from.
 template <typename T, bool is_arg>
@@ -224,7 +222,7 @@ SortPlan::SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg, 
       length_(length),
       kth_(kth),
       item_size_(static_cast<int64_t>(cpu::item_size(dtype))) {
-  rows_per_task_ = std::max<int64_t>(1, task_elements / std::max<int64_t>(1, length));
+  rows_per_task_ = std::max<int64_t>(1, sort_task_elements / std::max<int64_t>(1, length));
   if (length < long_row || rows >= few_rows || kth != whole) return;
   chunk_ = std::max(least_chunk, divide_up(length, most_chunks));
   chunks_ = divide_up(length, chunk_);
