@@ -17,6 +17,7 @@ using msl::Intrinsic;
 
 void Emitter::emit_block(Version version, Block* block) {
   version_ = version;
+  block_ = block;
   held_.clear();
   vectors_.clear();
   exchanges_.clear();
@@ -282,11 +283,13 @@ void Emitter::emit_predicated(Block* block, const Sides& sides, Value* lanes) {
   for (Block* side : linearisation_.order()) {
     if (side != sides.taken && side != sides.other) continue;
     predicate_ = side == sides.taken ? lanes : others;
+    block_ = side;
     for (Instruction& instruction : *side) {
       if (!instruction.isTerminator()) emit_instruction(instruction);
     }
   }
   predicate_ = nullptr;
+  block_ = block;
   std::vector<Assignment> assignments;
   for (llvm::PHINode& phi : sides.join->phis()) {
     const Value* taken = phi.getIncomingValueForBlock(sides.taken ? sides.taken : block);

@@ -3,6 +3,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
+#include <stdexcept>
+
 #include "devices/cpu/jit/compiler/widen/describe.h"
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
@@ -50,10 +52,22 @@ llvm::Value* Emitter::scalar_of(const Value* value) {
   }
   if (auto* constant = dyn_cast<llvm::Constant>(value)) return constant_of(constant);
   if (auto found = held_.find(value); found != held_.end()) return found->second;
+  if (!is_carried(value))
+    throw std::logic_error(describe(*value) + " is read in block " + block_->getName().str() +
+                           ", to which it is not carried");
   llvm::AllocaInst* place = variable(value, version_);
   Value* loaded = b_.CreateLoad(place->getAllocatedType(), place);
   held_[value] = loaded;
   return loaded;
+}
+
+// Whether the variable of a value has been written where the current block reads it.
+bool Emitter::is_carried(const Value* value) const {
+  if (!escaping_.contains(value)) return false;
+  if (!is_dual(value)) return true;
+  // Also after a jump from the other version.
+  return live_in_.find(block_)->second.contains(value) ||
+         live_out_.find(block_)->second.contains(value);
 }
 
 llvm::Value* Emitter::as_vector(Value* held, Shape shape) {
@@ -171,29 +185,23 @@ llvm::Value* Emitter::emit_scalar(Instruction& instruction) {
   return b_.Insert(copy);
 }
 
-// The base of an extended linear value. Where the extension of a sum is the sum of the extensions,
-// they are extended: the base itself may be of a lane that is off, and wrap.
+// The base of an extended linear value. Reads what Shapes::for_each_read says.
 llvm::Value* Emitter::extend_base(const llvm::CastInst& extension, const Value* value) {
   llvm::Type* type = extension.getType();
-  const Shapes& shapes = *shapes_[version_];
-  bool is_signed = isa<llvm::SExtInst>(extension);
-  auto plain_extension = [&](Value* v) {
-    return is_signed ? b_.CreateSExt(v, type) : b_.CreateZExt(v, type);
-  };
-  Shape s = shapes.of(value);
-  if (s.kind == Shape::uniform) {
-    // `zext nneg` of a sum without signed wrap: its parts may be negative.
-    bool parts = value != extension.getOperand(0) && extension.hasNonNeg();
-    return parts ? b_.CreateSExt(scalar_of(value), type) : plain_extension(scalar_of(value));
+  switch (shapes_[version_]->base_form(extension, value)) {
+    case Shapes::BaseForm::sign_extended:
+      return b_.CreateSExt(scalar_of(value), type);
+    case Shapes::BaseForm::parts: {
+      auto* sum = cast<llvm::BinaryOperator>(value);
+      Value* a = extend_base(extension, sum->getOperand(0));
+      Value* c = extend_base(extension, sum->getOperand(1));
+      return b_.CreateBinOp(sum->getOpcode(), a, c);
+    }
+    case Shapes::BaseForm::extended:
+      break;
   }
-  if (shapes.is_small(value) || shapes.guarded().contains(&extension))
-    return plain_extension(scalar_of(value));
-  // Lanes that are on are not negative. Lane 0, if it is off, may be: the others lie above it.
-  if (version_ == converged && extension.hasNonNeg()) return b_.CreateSExt(scalar_of(value), type);
-  auto* sum = cast<llvm::BinaryOperator>(value);
-  Value* a = extend_base(extension, sum->getOperand(0));
-  Value* c = extend_base(extension, sum->getOperand(1));
-  return b_.CreateBinOp(sum->getOpcode(), a, c);
+  return isa<llvm::SExtInst>(extension) ? b_.CreateSExt(scalar_of(value), type)
+                                        : b_.CreateZExt(scalar_of(value), type);
 }
 
 llvm::Value* Emitter::emit_pointer(llvm::GetElementPtrInst& gep) {

@@ -7,6 +7,7 @@
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
+#include "devices/cpu/jit/compiler/widen/missing_values.h"
 
 namespace holdfast::jit {
 
@@ -60,20 +61,27 @@ GroupFunction Emitter::run() {
     emit_block(converged, block);
     emit_block(masked, block);
   }
-  // No lane waits anywhere when a simdgroup begins, and nothing is left of the one before.
+  start_variables(pending(first));
+  return out_;
+}
+
+// No lane waits anywhere when a simdgroup begins, and nothing is left of the one before.
+void Emitter::start_variables(const llvm::AllocaInst* started) {
   b_.SetInsertPoint(out_.start, out_.start->begin());
   llvm::DenseSet<const llvm::AllocaInst*> waiting;
   for (auto& [block, place] : pending_) waiting.insert(place);
+  MissingValues missing;
   for (llvm::AllocaInst* place : all_variables_) {
-    if (place == pending(first)) continue;
-    llvm::Type* type = place->getAllocatedType();
-    bool is_pending = waiting.contains(place);
-    b_.CreateStore(is_pending ? llvm::Constant::getNullValue(type) : llvm::PoisonValue::get(type),
-                   place);
+    if (place == started) continue;
+    b_.CreateStore(
+        waiting.contains(place)
+            ? static_cast<Value*>(llvm::Constant::getNullValue(place->getAllocatedType()))
+            : missing.marker_of(place),
+        place);
   }
   llvm::DominatorTree dominators(*group_);
   llvm::PromoteMemToReg(all_variables_, dominators);
-  return out_;
+  missing.check_and_erase(dominators);
 }
 
 Emitter::Block* Emitter::new_block(const llvm::Twine& name) {
@@ -120,16 +128,14 @@ void Emitter::hoist_uniform() {
 
 void Emitter::find_escaping() {
   for (Instruction& instruction : llvm::instructions(scalar_)) {
-    if (instruction.getType()->isVoidTy() || known_.contains(&instruction)) continue;
-    bool escapes = isa<llvm::PHINode>(instruction);
-    for (const llvm::User* user : instruction.users()) {
-      auto* use = cast<Instruction>(user);
-      escapes |= use->getParent() != instruction.getParent() || isa<llvm::PHINode>(use);
-    }
-    if (isa<llvm::AtomicCmpXchgInst>(instruction)) {
-      continue;
-    }
-    if (escapes) escaping_.insert(&instruction);
+    bool is_phi = isa<llvm::PHINode>(instruction);
+    if (is_phi && !known_.contains(&instruction)) escaping_.insert(&instruction);
+    auto read = [&](const Value* value) {
+      auto* defined = dyn_cast<Instruction>(value);
+      if (!defined || known_.contains(defined) || isa<llvm::AtomicCmpXchgInst>(defined)) return;
+      if (is_phi || defined->getParent() != instruction.getParent()) escaping_.insert(defined);
+    };
+    for (const Shapes* shapes : shapes_) shapes->for_each_read(instruction, read);
   }
 }
 
@@ -171,9 +177,10 @@ void Emitter::find_live() {
           if (is_dual(&instruction)) in.insert(&instruction);
           continue;
         }
-        for (const Value* operand : instruction.operands()) {
-          if (is_dual(operand) && !defined[block].contains(operand)) in.insert(operand);
-        }
+        auto read = [&](const Value* value) {
+          if (is_dual(value) && !defined[block].contains(value)) in.insert(value);
+        };
+        for (const Shapes* shapes : shapes_) shapes->for_each_read(instruction, read);
       }
       if (in.size() != live_in_[block].size() || out.size() != live_out_[block].size()) {
         live_in_[block] = std::move(in);

@@ -71,6 +71,7 @@ class Emitter {
   bool can_hoist(const llvm::Instruction& instruction) const;
   void find_escaping();
   void find_live();
+  void start_variables(const llvm::AllocaInst* started);
   llvm::AllocaInst* variable(const Value* value, Version version);
   llvm::AllocaInst* make_variable(llvm::Type* type, const llvm::Twine& name);
   llvm::AllocaInst* pending(Block* block);
@@ -117,6 +118,7 @@ class Emitter {
   // emit_values.cpp: values of the block being written, arithmetic
   Shape shape(const Value* value) const { return shapes_[version_]->of(value); }
   Value* scalar_of(const Value* value);
+  bool is_carried(const Value* value) const;
   Value* vector_of(const Value* value);
   Value* as_vector(Value* held, Shape shape);
   Value* constant_of(const llvm::Constant* constant);
@@ -218,6 +220,7 @@ class Emitter {
 
   // Of the block being written.
   Version version_ = converged;
+  const Block* block_ = nullptr;  // or the side of its branch that emit_predicated writes
   llvm::DenseMap<const Value*, Value*> held_;
   llvm::DenseMap<const Value*, Value*> vectors_;
   Value* current_mask_ = nullptr;

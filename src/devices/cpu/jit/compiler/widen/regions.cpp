@@ -13,8 +13,10 @@
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 #include <llvm/Transforms/Utils/SSAUpdater.h>
 
+#include <stdexcept>
 #include <vector>
 
+#include "devices/cpu/jit/compiler/widen/describe.h"
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 
 namespace holdfast::jit {
@@ -261,7 +263,8 @@ class Cutter {
   }
 
   void rewrite_uses(Instruction* value) {
-    llvm::SSAUpdater updater;
+    llvm::SmallVector<llvm::PHINode*, 16> made;
+    llvm::SSAUpdater updater(&made);
     updater.Initialize(value->getType(), value->getName());
     updater.AddAvailableValue(value->getParent(), value);
     for (Cut& cut : cuts_) {
@@ -276,6 +279,14 @@ class Cutter {
       auto* user = cast<Instruction>(use->getUser());
       if (!isa<llvm::PHINode>(user) && user->getParent() == value->getParent()) continue;
       updater.RewriteUse(*use);
+    }
+    // On each way to a use the value was computed or restored: nothing comes from before.
+    for (llvm::PHINode* phi : made) {
+      bool misses = llvm::any_of(phi->incoming_values(),
+                                 [](Value* incoming) { return isa<llvm::UndefValue>(incoming); });
+      if (misses)
+        throw std::logic_error("a value is missing: " + describe(*value) +
+                               " is not kept across a barrier");
     }
   }
 

@@ -81,6 +81,39 @@ Shape Shapes::evaluate_extension(const llvm::CastInst& extension) {
   return without_values(shape);
 }
 
+Shapes::BaseForm Shapes::base_form(const llvm::CastInst& extension, const Value* value) const {
+  if (of(value).kind == Shape::uniform) {
+    // `zext nneg` of a sum without signed wrap: its parts may be negative.
+    bool is_part = value != extension.getOperand(0);
+    return is_part && extension.hasNonNeg() ? BaseForm::sign_extended : BaseForm::extended;
+  }
+  if (is_small(value) || guarded_.contains(&extension)) return BaseForm::extended;
+  // Lanes that are on are not negative. Lane 0, if it is off, may be: the others lie above it.
+  if (assumption_ == Assumption::converged && extension.hasNonNeg()) return BaseForm::sign_extended;
+  return BaseForm::parts;
+}
+
+void Shapes::for_each_read(const Instruction& instruction,
+                           llvm::function_ref<void(const Value*)> visit) const {
+  Shape shape = of(&instruction);
+  if (!isa<llvm::SExtInst, llvm::ZExtInst>(instruction) || !shape.has_base()) {
+    for (const Value* operand : instruction.operands()) visit(operand);
+    return;
+  }
+  if (shape.is_fixed) return;  // a constant
+  auto& extension = cast<llvm::CastInst>(instruction);
+  llvm::SmallVector<const Value*, 8> rest{extension.getOperand(0)};
+  while (!rest.empty()) {
+    const Value* value = rest.pop_back_val();
+    if (base_form(extension, value) == BaseForm::parts) {
+      auto* sum = cast<llvm::BinaryOperator>(value);
+      rest.append({sum->getOperand(0), sum->getOperand(1)});
+    } else {
+      visit(value);
+    }
+  }
+}
+
 bool Shapes::is_small(const Value* value) const {
   unsigned width = value->getType()->getIntegerBitWidth();
   return width <= 64 && upper_bound(value, 0) < (uint64_t{1} << (width - 1));

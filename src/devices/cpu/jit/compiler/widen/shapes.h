@@ -3,6 +3,7 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
@@ -55,6 +56,20 @@ class Shapes {
   // Whether `extension` (sext or zext of a linear value) is the sum of the extended operands of its
   // operand, because that sum cannot wrap.
   static bool distributes(const llvm::CastInst& extension, const llvm::Value* operand);
+  // How the base of an extended linear value is computed, from `value`: the operand of `extension`,
+  // or a part of it that an earlier `parts` led to.
+  enum class BaseForm : uint8_t {
+    extended,  // as the instruction says
+    sign_extended,
+    parts,  // `value` is a sum or a product: its operands are extended, since the base itself may
+            // be of a lane that is off, and wrap
+  };
+  BaseForm base_form(const llvm::CastInst& extension, const llvm::Value* value) const;
+  // The values that the emitter reads to write `instruction`: its operands, but where the base of
+  // an extension is computed from parts, these. What is not visited here must not be read: it need
+  // not be carried to the instruction's block.
+  void for_each_read(const llvm::Instruction& instruction,
+                     llvm::function_ref<void(const llvm::Value*)> visit) const;
   // Whether every lane's value, and the base, is at least 0 and less than 2^(width-1), by bounds on
   // its leaves alone: true also for lanes that are off.
   bool is_small(const llvm::Value* value) const;
