@@ -338,7 +338,10 @@ TEST_CASE("checker: random kernels do nothing wrong") {
                                   {std::vector<uint32_t>(threads * random_kernel_results)},
                                   {std::vector<uint32_t>(threads * random_kernel_floats)},
                                   {std::vector<uint32_t>(random_kernel_counters)},
-                                  {std::vector<uint32_t>(random_kernel_parameters)}};
+                                  {std::vector<uint32_t>(random_kernel_parameters)},
+                                  {std::vector<uint32_t>(random_kernel_table)},
+                                  {std::vector<uint32_t>(threads * random_kernel_placed)},
+                                  {{kernel.sizes.begin(), kernel.sizes.end()}}};
     for (const KernelFinding& one :
          run_checked(*pipeline, memory, {kernel.grid, kernel.threadgroup})) {
       // Ours are defined: those that are left go on. Barriers of simdgroups stand in branches, too.

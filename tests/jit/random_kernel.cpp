@@ -34,7 +34,7 @@ using llvm::Value;
 class Generator {
  public:
   Generator(llvm::LLVMContext& context, uint64_t seed)
-      : context_(context), random_(seed), b_(context) {}
+      : context_(context), random_(seed), b_(context), has_sums_(seed % 2 == 0) {}
 
   std::unique_ptr<llvm::Module> run() {
     llvm::SMDiagnostic problem;
@@ -162,7 +162,79 @@ class Generator {
   Value* read_integer() { return b_.CreateLoad(b_.getInt32Ty(), any(integers_)); }
   Value* read_float() { return b_.CreateLoad(b_.getFloatTy(), any(floats_)); }
 
+  // --- Signed sums, as `row * hidden + (g * gs + tid)` makes them: known not to overflow, of parts
+  // read from memory, of which no bound is known. Made in one block, often before a barrier, and
+  // taken for an index in another.
+  struct Sum {
+    Value* value;
+    int most;  // at least 0
+  };
+
+  // 16 bits or 32.
+  Sum sum_part(llvm::Type* type) {
+    if (!sums_.empty() && roll(3) == 0) {
+      Sum one = any(sums_);
+      if (one.value->getType() == type) return one;
+      if (type->isIntegerTy(32)) return {b_.CreateSExt(one.value, type), one.most};
+      return {b_.CreateTrunc(one.value, type), one.most};
+    }
+    auto fit = [&](Value* v) { return b_.CreateZExtOrTrunc(v, type); };
+    if (roll(2)) {
+      // A word of the first buffer, less than `random_small_words`.
+      Value* at = b_.CreateConstGEP1_32(b_.getInt32Ty(), function_->getArg(0), roll(random_words));
+      Value* word = fit(b_.CreateLoad(b_.getInt32Ty(), at));
+      return {word, static_cast<int>(random_small_words) - 1};
+    }
+    const std::vector<std::pair<Value*, int>> positions = {
+        {lane_, 31}, {index_, 127}, {local_[0], 95}, {grid_[0], 191}, {grid_[1], 7}};
+    auto [position, most] = positions[roll(5)];
+    int factor = 1 + static_cast<int>(roll(3));
+    Value* product = b_.CreateNSWMul(fit(position), llvm::ConstantInt::get(type, factor));
+    return {factor == 1 ? fit(position) : product, most * factor};
+  }
+
+  void make_sum() {
+    llvm::Type* type = roll(4) ? b_.getInt32Ty() : static_cast<llvm::Type*>(b_.getInt16Ty());
+    Sum sum = sum_part(type);
+    for (uint32_t i = 1 + roll(3); i > 0; --i) {
+      Sum part = sum_part(type);
+      if (sum.most + part.most > random_most_sum) break;
+      Value *a = sum.value, *c = part.value;
+      if (roll(2)) std::swap(a, c);
+      sum = {roll(3) ? b_.CreateNSWAdd(a, c)
+                     : b_.CreateAdd(a, c, "", /*HasNUW=*/true, /*HasNSW=*/true),
+             sum.most + part.most};
+    }
+    sums_.push_back(sum);
+  }
+
+  // A word at `sum`, or at what is left of the sum without something: an address before the one
+  // that the difference is added to.
+  Value* load_at_sum() {
+    Sum sum = any(sums_);
+    llvm::Type* type = sum.value->getType();
+    Value* value = sum.value;
+    uint32_t start = 0;
+    if (roll(2)) {
+      Sum part = sum_part(type);
+      if (roll(2)) {
+        if (sum.most + part.most <= random_most_sum) value = b_.CreateNSWAdd(part.value, value);
+      } else if (part.most <= random_most_start) {
+        value = b_.CreateNSWSub(value, part.value);
+        start = static_cast<uint32_t>(part.most);
+      }
+    }
+    bool is_negative = start != 0;
+    Value* wide = !is_negative && roll(3) == 0 ? b_.CreateZExt(value, b_.getInt64Ty())
+                                               : b_.CreateSExt(value, b_.getInt64Ty());
+    if (auto* extension = llvm::dyn_cast<llvm::ZExtInst>(wide); extension && roll(2))
+      extension->setNonNeg();
+    Value* from = b_.CreateConstGEP1_32(b_.getInt32Ty(), function_->getArg(1), start);
+    return b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), from, wide));
+  }
+
   Value* integer(int depth) {
+    if (!sums_.empty() && roll(8) == 0) return load_at_sum();
     if (depth <= 0) {
       switch (roll(integers_.empty() ? 4 : 6)) {
         case 0:
@@ -322,11 +394,18 @@ class Generator {
 
   void statements(int depth, uint32_t most, bool converged) {
     uint32_t count = 1 + roll(most);
+    size_t visible = sums_.size();
     for (uint32_t i = 0; i < count; ++i) statement(depth, converged);
+    sums_.resize(visible);
   }
 
   // `converged`: all threads of the group come here, so a barrier may stand here.
   void statement(int depth, bool converged) {
+    if (has_sums_ && roll(5) == 0) {
+      make_sum();
+      if (converged && !returned_ && roll(2)) call("threadgroup_barrier", {b_.getInt32(2)});
+      return;
+    }
     switch (roll(depth > 0 ? 16 : 8)) {
       case 0:
       case 1:
@@ -503,6 +582,8 @@ class Generator {
   BasicBlock* leave_ = nullptr;
   std::vector<Loop> loops_;
   bool returned_ = false;
+  bool has_sums_;
+  std::vector<Sum> sums_;  // whose blocks dominate the one that is being written
 };
 
 }  // namespace

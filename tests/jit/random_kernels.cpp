@@ -40,6 +40,12 @@ class Generator {
     uses_shared_ = threads_ > 0 && !random_.one_in(4);
     helper_ = random_.one_in(2);
     wave_ = random_.one_in(2);
+    signed_ = !random_.one_in(3);
+    if (signed_) {
+      kernel.sizes[random_kernel_grid_size] = static_cast<int32_t>(kernel.grid[0]);
+      kernel.sizes[random_kernel_group_size] = static_cast<int32_t>(kernel.threadgroup[0]);
+      row_ = static_cast<int>(kernel.grid[0]);
+    }
     std::string body = block(2, /*depth=*/0, /*uniform=*/true, 3 + random_.below(4));
     kernel.source = head() + body + tail();
     return kernel;
@@ -97,10 +103,12 @@ class Generator {
     s += "[[kernel]] void random_kernel(device const uint* in [[buffer(0)]],\n"
          "    device uint* out [[buffer(1)]], device float* fout [[buffer(2)]],\n"
          "    device atomic_uint* counters [[buffer(3)]],\n"
-         "    constant uint* parameters [[buffer(4)]],\n"
+         "    constant uint* parameters [[buffer(4)]], device const uint* table [[buffer(5)]],\n"
+         "    device uint* placed [[buffer(6)]], constant int* sizes [[buffer(7)]],\n"
          "    uint3 position [[thread_position_in_grid]], uint3 grid [[threads_per_grid]],\n"
          "    uint3 group [[threadgroup_position_in_grid]],\n"
          "    uint3 size [[threads_per_threadgroup]],\n"
+         "    uint3 local [[thread_position_in_threadgroup]],\n"
          "    uint tid [[thread_index_in_threadgroup]],\n"
          "    uint lane [[thread_index_in_simdgroup]],\n"
          "    uint simdgroup [[simdgroup_index_in_threadgroup]]) {\n"
@@ -111,6 +119,16 @@ class Generator {
          "  float f = float(a & 1023u) * 0.125f + 1.0f, g = float(lane) - 7.5f;\n"
          "  uint p[8];\n"
          "  for (uint k = 0; k < 8; ++k) p[k] = a + k * b;\n";
+    // What no bound is known of: read from memory, and signed.
+    if (signed_) {
+      s += "  const int line = int(position.z * grid.y + position.y);\n"
+           "  const int row = sizes[" +
+           text(random_kernel_grid_size) + "];\n" + "  const int across = sizes[" +
+           text(random_kernel_group_size) + "];\n" +
+           "  const int x = int(local.x), column = int(group.x) * across + x;\n"
+           "  device const uint* middle = table + " +
+           text(random_kernel_table / 2) + ";\n";
+    }
     if (uses_shared_) {
       s += "  threadgroup uint shared[" + text(threads_) + "];\n" +
            "  shared[tid] = a;\n  threadgroup_barrier(mem_flags::mem_threadgroup);\n";
@@ -127,6 +145,69 @@ class Generator {
          "  mine[4] = p[0] ^ p[1]; mine[5] = p[2] + p[3]; mine[6] = p[4] ^ p[5]; mine[7] = p[6] + "
          "p[7];\n"
          "  fout[self * 2u] = f;\n  fout[self * 2u + 1u] = g;\n}\n";
+    return s;
+  }
+
+  // --- Signed sums: an index as people write it, `row * hidden + (g * gs + tid)`, of which the
+  // compiler knows only that it does not overflow. Parts are often made in one block, before a
+  // barrier, and used in another.
+  struct Sum {
+    std::string name;
+    int low, high;
+  };
+
+  Sum signed_part() {
+    auto below = [&](int limit) {
+      return static_cast<int>(random_.below(static_cast<uint32_t>(limit)));
+    };
+    auto size = [&] { return "sizes[" + text(random_.below(random_kernel_small_sizes)) + "]"; };
+    switch (random_.below(10)) {
+      case 0:
+        return {"int(lane)", 0, 31};
+      case 1:
+        return {"x", 0, row_ - 1};
+      case 2:
+        return {"column", 0, row_ - 1};
+      case 3:
+        return {"int(group.x) * across", 0, row_ - 1};
+      case 4: {
+        int factor = 1 + below(9);
+        return {size() + " * " + std::to_string(factor), 0, 7 * factor};
+      }
+      case 5:
+        return {size() + " * " + size(), 0, 49};
+      case 6: {
+        int number = below(60);
+        return {std::to_string(number), number, number};
+      }
+      case 7:
+        return {size(), 0, 7};
+      default:
+        if (sums_.empty()) return {"column", 0, row_ - 1};
+        return sums_[random_.below(static_cast<uint32_t>(sums_.size()))];
+    }
+  }
+
+  Sum signed_sum(int depth = 0) {
+    if (depth > 1 || (depth > 0 && random_.one_in(3))) return signed_part();
+    Sum a = signed_part(), b = signed_sum(depth + 1);
+    if (random_.one_in(2)) std::swap(a, b);
+    bool is_difference = random_.one_in(4);
+    Sum sum = is_difference
+                  ? Sum{"(" + a.name + " - " + b.name + ")", a.low - b.high, a.high - b.low}
+                  : Sum{"(" + a.name + " + " + b.name + ")", a.low + b.low, a.high + b.high};
+    constexpr int most = random_kernel_table / 2 - 1;
+    return sum.low >= -most && sum.high <= most ? sum : Sum{"column", 0, row_ - 1};
+  }
+
+  std::string new_sum(const std::string& in, Place place) {
+    Sum sum = signed_sum();
+    std::string name = "s" + text(sum_names_++);
+    static constexpr const char* types[] = {"int", "int", "int", "short", "long"};
+    std::string s = in + "const " + types[random_.below(5)] + " " + name + " = " + sum.name + ";\n";
+    sums_.push_back({name, sum.low, sum.high});
+    if (place.is_uniform && uses_shared_ && random_.one_in(2))
+      s += in + "threadgroup_barrier(mem_flags::mem_threadgroup);\n";
     return s;
   }
 
@@ -151,6 +232,7 @@ class Generator {
   }
 
   std::string leaf() {
+    if (signed_ && random_.one_in(6)) return "middle[" + signed_sum(1).name + "]";
     switch (random_.below(12)) {
       case 0:
         return literal(random_.below(2) ? random_.below(40)
@@ -364,7 +446,9 @@ class Generator {
 
   std::string block(int level, int depth, Place place, uint32_t statements) {
     std::string s;
+    size_t visible = sums_.size();
     for (uint32_t i = 0; i < statements; ++i) s += statement(level, depth, place);
+    sums_.resize(visible);
     return s;
   }
 
@@ -372,6 +456,10 @@ class Generator {
 
   std::string statement(int level, int depth, Place place) {
     std::string in = indent(level);
+    if (signed_ && random_.one_in(5)) {
+      if (random_.one_in(2)) return new_sum(in, place);
+      return in + "placed[line * row + column] = " + expression(1) + ";\n";
+    }
     if (budget_ == 0) return in + assignment() + "\n";
     --budget_;
     switch (random_.below(depth > 3 ? 8 : 16)) {
@@ -483,7 +571,10 @@ class Generator {
   Random random_;
   uint32_t budget_;  // statements that are still to be made of others
   uint32_t threads_ = 0;
-  bool uses_shared_ = false, helper_ = false, wave_ = false;
+  bool uses_shared_ = false, helper_ = false, wave_ = false, signed_ = false;
+  std::vector<Sum> sums_;  // that are visible where a statement is
+  uint32_t sum_names_ = 0;
+  int row_ = 0;  // threads of the grid along x
   uint32_t loops_ = 0;
   std::vector<std::string> loop_variables_;
 };

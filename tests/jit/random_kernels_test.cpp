@@ -30,7 +30,7 @@ namespace {
 struct Results {
   std::vector<uint32_t> values;
   std::vector<float> floats;
-  std::vector<uint32_t> counters;
+  std::vector<uint32_t> counters, placed;
 };
 
 bool same(float a, float b) {
@@ -50,6 +50,7 @@ std::string difference(const Results& a, const Results& b) {
              std::to_string(b.floats[i]);
   }
   if (a.counters != b.counters) return "counters";
+  if (a.placed != b.placed) return "placed";
   return "";
 }
 
@@ -59,7 +60,11 @@ Results run_once(const CpuPipeline& pipeline, const RandomKernel& kernel) {
   results.values.resize(threads * random_kernel_results);
   results.floats.resize(threads * random_kernel_floats);
   results.counters.resize(random_kernel_counters);
-  std::vector<uint32_t> in(random_kernel_inputs), parameters(random_kernel_parameters);
+  results.placed.resize(threads * random_kernel_placed);
+  std::vector<uint32_t> in(random_kernel_inputs), parameters(random_kernel_parameters),
+      table(random_kernel_table);
+  for (uint32_t i = 0; i < table.size(); ++i) table[i] = i * 2654435761u;
+  std::array<int32_t, 16> sizes = kernel.sizes;
   for (uint32_t i = 0; i < in.size(); ++i) in[i] = (i * 2246822519u) >> (i % 24);
   for (uint32_t i = 0; i < parameters.size(); ++i) parameters[i] = (i * 40503u) >> 3;
   // By parameter of the function, whatever their order.
@@ -67,7 +72,10 @@ Results run_once(const CpuPipeline& pipeline, const RandomKernel& kernel) {
                                        {"out", results.values.data()},
                                        {"fout", results.floats.data()},
                                        {"counters", results.counters.data()},
-                                       {"parameters", parameters.data()}};
+                                       {"parameters", parameters.data()},
+                                       {"table", table.data()},
+                                       {"placed", results.placed.data()},
+                                       {"sizes", sizes.data()}};
   std::vector<void*> buffers;
   for (const msl::KernelArgument& argument : pipeline.interface().arguments)
     buffers.push_back(by_name.at(argument.name));

@@ -50,7 +50,7 @@ void check_random(uint64_t first, uint64_t count) {
     Ref<CpuPipeline> widened = compile_random(seed, Lowering::widened, set);
     for (size_t shape = 0; shape < shapes.size(); ++shape) {
       CAPTURE(shape);
-      std::vector<Buffer> buffers = {Buffer::integers(random_words, 1, 300),
+      std::vector<Buffer> buffers = {Buffer::integers(random_words, 1, random_small_words),
                                      Buffer::integers(random_words, 2), Buffer::zeros(4096 * 4),
                                      Buffer::zeros(64)};
       std::vector<Buffer> expected = buffers, got = buffers;
