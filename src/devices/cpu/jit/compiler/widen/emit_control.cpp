@@ -179,11 +179,14 @@ void Emitter::perform(llvm::ArrayRef<Assignment> assignments) {
     b_.CreateStore(assignment.value, assignment.variable);
 }
 
-// On the back edge of a loop that may not end.
-void Emitter::poll(Block* from, Block* to) {
+// Whether this is the back edge of a loop that may not end.
+bool Emitter::polls(Block* from, Block* to) const {
   const llvm::Loop* loop = flow_.loops.getLoopFor(to);
-  if (!loop || loop->getHeader() != to || !loop->contains(from) || !loops_.polled.contains(to))
-    return;
+  return loop && loop->getHeader() == to && loop->contains(from) && loops_.polled.contains(to);
+}
+
+void Emitter::poll(Block* from, Block* to) {
+  if (!polls(from, to)) return;
   llvm::LoadInst* flag = b_.CreateAlignedLoad(b_.getInt32Ty(), cancelled_, llvm::Align(4));
   flag->setAtomic(llvm::AtomicOrdering::Monotonic);
   Block* go_on = new_block("go_on");
@@ -364,21 +367,47 @@ void Emitter::emit_converged_end(llvm::BranchInst& branch) {
 
 // To the first of the blocks that has lanes. `certain`: has some for sure.
 void Emitter::jump_to_first(Block* from, llvm::ArrayRef<Block*> to, Block* certain) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    bool last = i + 1 == to.size() || to[i] == certain;
-    Block* next = nullptr;
-    if (!last) {
-      Block* go = new_block("go");
-      next = new_block("skip");
-      Value* waiting = b_.CreateLoad(lanes_.all_ones()->getType(), pending(to[i]));
-      b_.CreateCondBr(lanes_.any(waiting), go, next);
-      b_.SetInsertPoint(go);
+  if (auto found = llvm::find(to, certain); found != to.end())
+    to = to.take_front(static_cast<size_t>(found - to.begin()) + 1);
+  // A few tests are quickest in place. Where many blocks may wait, each block has most of its tests
+  // in common with others: in place they would be as many as the square of the blocks, and each
+  // would merge all that lives there.
+  constexpr size_t most_in_place = 4;
+  for (; to.size() > 1; to = to.drop_front()) {
+    bool is_back_edge = polls(from, to.front());
+    if (to.size() > most_in_place && !is_back_edge) {
+      b_.CreateBr(first_waiting(to));
+      return;
     }
-    poll(from, to[i]);
-    b_.CreateBr(blocks_[masked][to[i]]);
-    if (last) return;
+    Block* go = new_block("go");
+    Block* next = new_block("skip");
+    Value* waiting = b_.CreateLoad(lanes_.all_ones()->getType(), pending(to.front()));
+    b_.CreateCondBr(lanes_.any(waiting), go, next);
+    b_.SetInsertPoint(go);
+    poll(from, to.front());
+    b_.CreateBr(blocks_[masked][to.front()]);
     b_.SetInsertPoint(next);
   }
+  poll(from, to.front());
+  b_.CreateBr(blocks_[masked][to.front()]);
+}
+
+// Leads to the first of the blocks that lanes wait for, else to the last one. All that come to the
+// same blocks in the end share the tests.
+Emitter::Block* Emitter::first_waiting(llvm::ArrayRef<Block*> to) {
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  Block* next = blocks_[masked][to.back()];
+  for (Block* block : llvm::reverse(to.drop_back())) {
+    Block*& test = tests_[{block, next}];
+    if (!test) {
+      test = new_block("first");
+      b_.SetInsertPoint(test);
+      Value* waiting = b_.CreateLoad(lanes_.all_ones()->getType(), pending(block));
+      b_.CreateCondBr(lanes_.any(waiting), blocks_[masked][block], next);
+    }
+    next = test;
+  }
+  return next;
 }
 
 void Emitter::emit_masked_end(llvm::BranchInst& branch) {

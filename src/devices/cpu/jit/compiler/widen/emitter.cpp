@@ -6,6 +6,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
+#include <algorithm>
+
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
 #include "devices/cpu/jit/compiler/widen/missing_values.h"
 
@@ -19,8 +21,8 @@ using msl::Intrinsic;
 
 Emitter::Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory& memory,
                  const Shapes& converged_shapes, const Shapes& masked_shapes,
-                 const Linearisation& linearisation, const LoopFacts& loops, InstructionSet set,
-                 WidenResult& result)
+                 const Linearisation& linearisation, const LoopFacts& loops, const Growth& growth,
+                 InstructionSet set, WidenResult& result)
     : scalar_(scalar),
       module_(*scalar.getParent()),
       context_(scalar.getContext()),
@@ -30,6 +32,7 @@ Emitter::Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory&
       shapes_{&converged_shapes, &masked_shapes},
       linearisation_(linearisation),
       loops_(loops),
+      growth_(growth),
       set_(set),
       result_(result),
       b_(scalar.getContext()),
@@ -57,9 +60,12 @@ GroupFunction Emitter::run() {
   Value* exists = b_.CreateICmpULT(lanes_.index(b_.getInt32Ty()), lanes_.splat(remaining_));
   b_.CreateStore(exists, pending(first));
   b_.CreateCondBr(eligible_, blocks_[converged][first], blocks_[masked][first]);
+  last_counted_ = &group_->back();
   for (Block* block : linearisation_.order()) {
-    emit_block(converged, block);
-    emit_block(masked, block);
+    for (Version version : {converged, masked}) {
+      emit_block(version, block);
+      count_written(*blocks_[version][block]);
+    }
   }
   start_variables(pending(first));
   return out_;
@@ -80,8 +86,25 @@ void Emitter::start_variables(const llvm::AllocaInst* started) {
         place);
   }
   llvm::DominatorTree dominators(*group_);
-  llvm::PromoteMemToReg(all_variables_, dominators);
+  // Some at a time, since the phis of all may be too many.
+  constexpr size_t at_once = 512;
+  llvm::ArrayRef<llvm::AllocaInst*> rest = all_variables_;
+  while (!rest.empty()) {
+    size_t count = std::min(rest.size(), at_once);
+    llvm::PromoteMemToReg(rest.take_front(count), dominators);
+    rest = rest.drop_front(count);
+    growth_.check(Growth::size_of(*group_));
+  }
   missing.check_and_erase(dominators);
+}
+
+// `block`, and the blocks that were made while it was written.
+void Emitter::count_written(const Block& block) {
+  written_ += block.size();
+  for (auto at = std::next(last_counted_->getIterator()); at != group_->end(); ++at)
+    written_ += at->size();
+  last_counted_ = &group_->back();
+  growth_.check(written_);
 }
 
 Emitter::Block* Emitter::new_block(const llvm::Twine& name) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "devices/cpu/jit/compiler/widen/cross_lane.h"
+#include "devices/cpu/jit/compiler/widen/growth.h"
 #include "devices/cpu/jit/compiler/widen/linearise.h"
 #include "devices/cpu/jit/compiler/widen/loop_facts.h"
 #include "devices/cpu/jit/compiler/widen/private_memory.h"
@@ -28,11 +29,6 @@
 #include "devices/cpu/jit/compiler/widen/widen.h"
 
 namespace holdfast::jit {
-
-// Thrown inside the widening compiler only.
-struct Declined {
-  std::string reason;
-};
 
 // What the body was written into: a loop over groups, in it a loop over the simdgroups of a group.
 struct GroupFunction {
@@ -55,7 +51,7 @@ class Emitter {
  public:
   Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory& memory,
           const Shapes& converged, const Shapes& masked, const Linearisation& linearisation,
-          const LoopFacts& loops, InstructionSet set, WidenResult& result);
+          const LoopFacts& loops, const Growth& growth, InstructionSet set, WidenResult& result);
 
   GroupFunction run();
 
@@ -72,6 +68,7 @@ class Emitter {
   void find_escaping();
   void find_live();
   void start_variables(const llvm::AllocaInst* started);
+  void count_written(const Block& block);
   llvm::AllocaInst* variable(const Value* value, Version version);
   llvm::AllocaInst* make_variable(llvm::Type* type, const llvm::Twine& name);
   llvm::AllocaInst* pending(Block* block);
@@ -110,9 +107,11 @@ class Emitter {
   };
   void collect_edge(Block* from, Block* to, Value* edge_mask, std::vector<Assignment>& result);
   void perform(llvm::ArrayRef<Assignment> assignments);
+  bool polls(Block* from, Block* to) const;
   void poll(Block* from, Block* to);
   void jump_converged(Block* from, Block* to);
   void jump_to_first(Block* from, llvm::ArrayRef<Block*> to, Block* certain);
+  Block* first_waiting(llvm::ArrayRef<Block*> to);
   void to_masked(const ValueSet& live);
 
   // emit_values.cpp: values of the block being written, arithmetic
@@ -186,6 +185,7 @@ class Emitter {
   const Shapes* shapes_[2];
   const Linearisation& linearisation_;
   const LoopFacts& loops_;
+  const Growth& growth_;
   InstructionSet set_;
   WidenResult& result_;
 
@@ -213,7 +213,10 @@ class Emitter {
   llvm::DenseMap<const Block*, Block*> end_blocks_;  // masked: after the condition is known
   llvm::DenseMap<const Value*, llvm::AllocaInst*> variables_[2];
   llvm::DenseMap<const Block*, llvm::AllocaInst*> pending_, masks_, conditions_;
+  llvm::DenseMap<std::pair<Block*, Block*>, Block*> tests_;  // see first_waiting
   std::vector<llvm::AllocaInst*> all_variables_;
+  uint64_t written_ = 0;           // instructions
+  Block* last_counted_ = nullptr;  // of the blocks that are made while others are written
   llvm::DenseMap<uint64_t, llvm::AllocaInst*> scratch_;
   llvm::DenseMap<const llvm::Instruction*, Value*> steps_of_groups_;
   llvm::DenseMap<const llvm::Function*, llvm::Function*> shared_;  // their wide forms

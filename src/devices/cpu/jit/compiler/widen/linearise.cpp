@@ -14,7 +14,7 @@ Linearisation::Linearisation(llvm::Function& function, ControlFlow& flow, const 
   std::vector<llvm::BasicBlock*> blocks(reverse.begin(), reverse.end());
   visit(nullptr, blocks);
   for (unsigned i = 0; i < order_.size(); ++i) index_[order_[i]] = i;
-  waiting_.resize(order_.size());
+  waiting_.assign(order_.size(), llvm::BitVector(static_cast<unsigned>(order_.size())));
   // What waits around a back edge waits in the header too: until nothing is added.
   for (bool changed = true; changed;) {
     changed = false;
@@ -39,13 +39,13 @@ void Linearisation::visit(const llvm::Loop* loop, llvm::ArrayRef<llvm::BasicBloc
 }
 
 bool Linearisation::may_wait(const llvm::BasicBlock* block, const llvm::BasicBlock* waiting) const {
-  return waiting_[index_.lookup(block)].contains(index_.lookup(waiting));
+  return waiting_[index_.lookup(block)].test(index_.lookup(waiting));
 }
 
 std::vector<llvm::BasicBlock*> Linearisation::targets(llvm::BasicBlock* block,
                                                       llvm::ArrayRef<llvm::BasicBlock*> to) const {
   unsigned own = index_.lookup(block);
-  std::set<unsigned> all = waiting_[own];
+  llvm::BitVector all = waiting_[own];
   std::vector<llvm::BasicBlock*> result;
   for (llvm::BasicBlock* target : to) {
     unsigned i = index_.lookup(target);
@@ -53,10 +53,10 @@ std::vector<llvm::BasicBlock*> Linearisation::targets(llvm::BasicBlock* block,
     if (i <= own) {
       result.push_back(target);
     } else {
-      all.insert(i);
+      all.set(i);
     }
   }
-  for (unsigned i : all) result.push_back(order_[i]);
+  for (unsigned i : all.set_bits()) result.push_back(order_[i]);
   return result;
 }
 
@@ -75,9 +75,15 @@ bool Linearisation::flow_through(llvm::BasicBlock* block) {
 
 bool Linearisation::defer(llvm::ArrayRef<llvm::BasicBlock*> targets) {
   bool changed = false;
-  for (size_t i = 0; i < targets.size(); ++i) {
-    for (size_t k = i + 1; k < targets.size(); ++k)
-      changed |= waiting_[index_.lookup(targets[i])].insert(index_.lookup(targets[k])).second;
+  llvm::BitVector later(static_cast<unsigned>(order_.size()));
+  for (llvm::BasicBlock* target : llvm::reverse(targets)) {
+    llvm::BitVector& waiting = waiting_[index_.lookup(target)];
+    // Some that do not wait there yet.
+    if (later.test(waiting)) {
+      waiting |= later;
+      changed = true;
+    }
+    later.set(index_.lookup(target));
   }
   return changed;
 }

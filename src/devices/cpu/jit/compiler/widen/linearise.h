@@ -8,11 +8,11 @@
 // 2018, with a skip for each empty mask.)
 #pragma once
 
+#include <llvm/ADT/BitVector.h>
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 
-#include <set>
 #include <vector>
 
 #include "devices/cpu/jit/compiler/widen/shapes.h"
@@ -43,7 +43,7 @@ class Linearisation {
   const Shapes& shapes_;
   std::vector<llvm::BasicBlock*> order_;
   llvm::DenseMap<const llvm::BasicBlock*, unsigned> index_;
-  std::vector<std::set<unsigned>> waiting_;  // by index: later blocks that may be pending
+  std::vector<llvm::BitVector> waiting_;  // by index: later blocks that may be pending
 };
 
 }  // namespace holdfast::jit

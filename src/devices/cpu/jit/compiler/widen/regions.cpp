@@ -33,17 +33,25 @@ constexpr uint32_t finished_state = ~0u;
 
 class Cutter {
  public:
-  explicit Cutter(GroupFunction& group)
-      : group_(group), function_(*group.function), b_(group.function->getContext()) {}
+  Cutter(GroupFunction& group, const Growth& growth)
+      : group_(group),
+        growth_(growth),
+        function_(*group.function),
+        b_(group.function->getContext()) {}
 
   void run() {
     find_prologue();
     split_blocks();
     find_live();
+    // At each cut what is live is stored and loaded.
+    uint64_t size = Growth::size_of(function_);
+    for (const Cut& cut : cuts_) size += 2 * cut.live.size();
+    growth_.check(size);
     find_reachable();
     write_rounds();
     for (size_t k = 0; k < cuts_.size(); ++k) write_cut(k);
     for (auto& [value, place] : slots_) rewrite_uses(value);
+    growth_.check(Growth::size_of(function_));
     llvm::DominatorTree dominators(function_);
     llvm::PromoteMemToReg({waiting_, first_round_}, dominators);
   }
@@ -291,6 +299,7 @@ class Cutter {
   }
 
   GroupFunction& group_;
+  const Growth& growth_;
   llvm::Function& function_;
   llvm::IRBuilder<> b_;
   std::vector<Cut> cuts_;
@@ -316,7 +325,7 @@ void erase_barriers(llvm::Function& function, llvm::Function* barrier) {
 
 }  // namespace
 
-void cut_at_barriers(GroupFunction& group) {
+void cut_at_barriers(GroupFunction& group, const Growth& growth) {
   // Beyond, compiling it twice would cost more than a few stores and loads at each barrier.
   constexpr size_t most_to_copy = 1200;
   if (!group.barrier) {
@@ -335,7 +344,7 @@ void cut_at_barriers(GroupFunction& group) {
     alone_frame_size = cast<Instruction>(copies[group.frame_size]);
     erase_barriers(*alone, group.barrier);
   }
-  Cutter(group).run();
+  Cutter(group, growth).run();
   group.frame_bytes = llvm::alignTo(group.frame_bytes, 128);
   settle_frame_size(group.frame_size, group.frame_bytes);
   if (alone) {

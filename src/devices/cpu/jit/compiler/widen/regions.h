@@ -9,9 +9,11 @@
 
 namespace holdfast::jit {
 
+class Growth;
 struct GroupFunction;
 
-// Also settles the frame's size: to be called for functions without barriers too.
-void cut_at_barriers(GroupFunction& group);
+// Also settles the frame's size: to be called for functions without barriers too. Throws Declined
+// where too much would be kept.
+void cut_at_barriers(GroupFunction& group, const Growth& growth);
 
 }  // namespace holdfast::jit

@@ -47,6 +47,8 @@ void split_at_guards(const Shapes& shapes, llvm::Function& function) {
 
 llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& result) {
   OffsetPool pool;
+  Growth growth(normal);
+  growth.check_least(normal);
   {
     ControlFlow flow(normal);
     PrivateMemory memory(normal);
@@ -59,8 +61,9 @@ llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& re
   Linearisation linearisation(normal, flow, masked);
   LoopFacts loops(normal, flow);
   GroupFunction group =
-      Emitter(normal, flow, memory, converged, masked, linearisation, loops, set, result).run();
-  cut_at_barriers(group);
+      Emitter(normal, flow, memory, converged, masked, linearisation, loops, growth, set, result)
+          .run();
+  cut_at_barriers(group, growth);
   result.frame_bytes = static_cast<uint32_t>(group.frame_bytes);
   if (result.wants_remarks) {
     for (const Shapes::Origin& origin : converged.origins()) {
