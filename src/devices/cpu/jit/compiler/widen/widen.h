@@ -14,6 +14,9 @@
 //                   masked     any lanes, any positions: both sides of a branch, under masks. Goes
 //                              back as soon as all lanes are in one place again
 //   regions       barriers: each simdgroup runs up to its next barrier, then the next simdgroup
+//   missing_values
+//                 finds values that are read where they never arrive
+//   growth        when a kernel becomes too large to be widened
 //   wide_function functions that several places of the kernel share, for all lanes at once
 // Results are bit-equal to the reference lowering.
 #pragma once
