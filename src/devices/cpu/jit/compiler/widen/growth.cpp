@@ -9,7 +9,7 @@ namespace holdfast::jit {
 namespace {
 
 // Code for so many takes some ten seconds.
-constexpr uint64_t most_instructions = 150'000;
+constexpr uint64_t most_size = 150'000;
 // A load from an address that varies is written out for each of 32 lanes, with an extract and an
 // insert, and once more under masks; small kernels have a frame around them.
 constexpr uint64_t most_per_scalar = 150;
@@ -20,7 +20,7 @@ constexpr uint64_t allowance = 10'000;
 Growth::Growth(const llvm::Function& scalar) : scalar_(scalar.getInstructionCount()) {}
 
 void Growth::check(uint64_t size) const {
-  uint64_t most = std::min(most_instructions, allowance + most_per_scalar * scalar_);
+  uint64_t most = std::min(most_size, allowance + most_per_scalar * scalar_);
   if (size <= most) return;
   throw Declined{"it is too large: " + std::to_string(scalar_) +
                  " instructions for one thread would become more than " + std::to_string(most)};

@@ -20,7 +20,7 @@ using llvm::Value;
 // The phis that markers come to, some or all ways, each with the marker that came first.
 using Reached = llvm::MapVector<PHINode*, const Instruction*>;
 
-void reach(const Instruction& marker, Reached& reached) {
+void follow(const Instruction& marker, Reached& reached) {
   llvm::SmallVector<Value*, 16> rest{const_cast<Instruction*>(&marker)};
   while (!rest.empty()) {
     for (llvm::User* user : rest.pop_back_val()->users()) {
@@ -81,7 +81,7 @@ void MissingValues::check_and_erase(llvm::DominatorTree& dominators) {
   Reached reached;
   for (auto& [marker, name] : markers_) {
     names[marker] = name;
-    reach(*marker, reached);
+    follow(*marker, reached);
   }
   llvm::SetVector<PHINode*> kept_apart;
   for (auto& [phi, marker] : reached) kept_apart.insert(phi);
