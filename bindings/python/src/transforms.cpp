@@ -119,6 +119,8 @@ PyObject* evaluate(Arguments& a) {
   return give_none();
 }
 
+Nodes nodes_of(Arguments& a, int place) { return a.truth(place) ? Nodes::plain : Nodes::all; }
+
 constexpr Row rows[] = {
     {"eval", "(*args)", "Computes arrays, or trees of arrays, and waits for them.",
      "mx.eval(mx.ones(2) + 1, {\"a\": [mx.zeros(2)]})", evaluate<&eval>},
@@ -163,16 +165,30 @@ constexpr Row rows[] = {
        set_random_state_type(a.object(0));
        return give_none();
      }},
-    {"_tree_flatten", "(tree)", "For the package itself: arrays, and the tree without them.", "",
+    {"_set_remake", "(function)", "For the package itself.", "",
+     [](Arguments& a) {
+       set_remake(a.object(0));
+       return give_none();
+     }},
+    {"_is_namespace", "(tree)", "For the package itself.", "",
+     [](Arguments& a) { return PyBool_FromLong(is_namespace_node(a.object(0))); }},
+    {"_tree_give_back", "(mine, used, structure, arrays, plain=False)", "For the package itself.",
+     "",
+     [](Arguments& a) {
+       give_back(a.object(0), a.object(1), a.object(2), a.arrays(3), nodes_of(a, 4));
+       return give_none();
+     }},
+    {"_tree_flatten", "(tree, plain=False)",
+     "For the package itself: arrays, and the tree without them.", "",
      [](Arguments& a) {
        Arrays arrays;
-       Object structure = take_arrays(a.object(0), arrays);
+       Object structure = take_arrays(a.object(0), arrays, nodes_of(a, 1));
        return PyTuple_Pack(2, list_of(arrays).get(), structure.get());
      }},
-    {"_tree_unflatten", "(structure, arrays)", "For the package itself.", "",
+    {"_tree_unflatten", "(structure, arrays, plain=False)", "For the package itself.", "",
      [](Arguments& a) {
        size_t next = 0;
-       return put_arrays(a.object(0), a.arrays(1), next).release();
+       return put_arrays(a.object(0), a.arrays(1), next, nodes_of(a, 2)).release();
      }},
     {"_tree_arrays", "(tree)", "For the package itself.", "",
      [](Arguments& a) {

@@ -1,5 +1,6 @@
-"""Transforms of functions over trees: nested lists, tuples and dicts with arrays as leaves."""
+"""Transforms of functions over trees: nested lists, tuples, dicts and namespaces with arrays as leaves."""
 
+import copy
 import functools
 import itertools
 
@@ -14,7 +15,62 @@ _array = _core.array
 _flatten = _core._tree_flatten
 _unflatten = _core._tree_unflatten
 _arrays = _core._tree_arrays
+_is_namespace = _core._is_namespace
 _MARK = _flatten(_core.zeros(()))[1]  # what stands for an array in a structure
+
+
+def _attributes(node):
+    """What an object has beside its items. Not by getattr, which a class of dicts may answer with its items."""
+    try:
+        return object.__getattribute__(node, "__dict__")
+    except AttributeError:
+        return {}
+
+
+def _remake(node, items):
+    """A container of the class of `node`, with the attributes that it has beside its items, and these items."""
+    if isinstance(node, tuple):
+        try:
+            made = tuple.__new__(type(node), items)
+        except TypeError:
+            return items  # a structseq, such as time.struct_time
+        _attributes(made).update(_attributes(node))
+        return made
+    try:
+        made = copy.copy(node)
+    except Exception:
+        # `__getattr__ = dict.__getitem__` answers the questions of the copy protocol with a KeyError.
+        made = (list if isinstance(node, list) else dict if isinstance(node, dict) else object).__new__(type(node))
+        _attributes(made).update(_attributes(node))
+    if isinstance(node, list):
+        list.__setitem__(made, slice(None), items)
+    elif isinstance(node, dict):
+        for key, item in items.items():
+            # One that is there is replaced without asking the class again.
+            (dict.__setitem__ if dict.__contains__(made, key) else type(made).__setitem__)(made, key, item)
+    else:
+        vars(made).update(items)
+    return made
+
+
+_core._set_remake(_remake)
+
+
+def _items_of(tree):
+    """The items of a dict or a namespace, as a dict; None for everything else."""
+    return tree if isinstance(tree, dict) else vars(tree) if _is_namespace(tree) else None
+
+
+def _mapped(tree, change):
+    """The tree with `change` applied to its leaves."""
+    if isinstance(tree, (list, tuple)):
+        made = [_mapped(item, change) for item in tree]
+        made = made if isinstance(tree, list) else tuple(made)
+    elif (items := _items_of(tree)) is not None:
+        made = {key: _mapped(item, change) for key, item in items.items()}
+    else:
+        return change(tree)
+    return made if type(made) is type(tree) else _remake(tree, made)
 
 
 def _check_callable(name, fun):
@@ -26,8 +82,8 @@ def _check_only_arrays(name, tree):
     if isinstance(tree, (list, tuple)):
         for item in tree:
             _check_only_arrays(name, item)
-    elif isinstance(tree, dict):
-        for item in tree.values():
+    elif (items := _items_of(tree)) is not None:
+        for item in items.values():
             _check_only_arrays(name, item)
     elif not isinstance(tree, _array):
         raise ValueError(f"[{name}] expected arrays and trees of arrays, got {type(tree).__name__}")
@@ -83,15 +139,23 @@ def _make_value_and_grad(name, fun, argnums, argnames, only_scalar):
         chosen = ([args[number] for number in numbers], {key: kwargs[key] for key in names})
         _check_only_arrays(name, chosen)
         inputs, structure = _flatten(chosen)
+        # Of the rest, too, the function gets arrays and plain containers of its own, so that it may update them. A
+        # module is itself: what the function looks up in it must be what a caller put there.
+        rest = ([arg for number, arg in enumerate(args) if number not in numbers],
+                {key: value for key, value in kwargs.items() if key not in names})
+        rest_inputs, rest_structure = _flatten(rest, True)
         result_structure = None
 
         def traced(arrays):
             nonlocal result_structure
-            positional, named = _unflatten(structure, arrays)
-            all_args = list(args)
-            for number, value in zip(numbers, positional):
-                all_args[number] = value
-            result = fun(*all_args, **{**kwargs, **named})
+            given = positional, named = _unflatten(structure, arrays)
+            rest_given = others, others_named = _unflatten(rest_structure, rest_inputs, True)
+            all_args = list(others)
+            for number, value in sorted(zip(numbers, positional)):
+                all_args.insert(number, value)
+            result = fun(*all_args, **others_named, **named)
+            _core._tree_give_back(chosen, given, structure, arrays)
+            _core._tree_give_back(rest, rest_given, rest_structure, rest_inputs, True)
             if only_scalar and not isinstance(result, _array):
                 raise ValueError(f"[{name}] the function must return a scalar array, got {type(result).__name__}")
             first = result[0] if isinstance(result, tuple) and result else result
@@ -174,8 +238,9 @@ def _axes_of(axes, tree):
         return [(-1, False) if axes is None else (axes, True)] * len(_arrays(tree))
     if isinstance(axes, (list, tuple)) and isinstance(tree, (list, tuple)) and len(axes) == len(tree):
         return [axis for part, item in zip(axes, tree) for axis in _axes_of(part, item)]
-    if isinstance(axes, dict) and isinstance(tree, dict) and axes.keys() == tree.keys():
-        return [axis for key, item in tree.items() for axis in _axes_of(axes[key], item)]
+    parts, items = _items_of(axes), _items_of(tree)
+    if parts is not None and items is not None and parts.keys() == items.keys():
+        return [axis for key, item in items.items() for axis in _axes_of(parts[key], item)]
     raise ValueError(f"[vmap] axes {axes!r} do not fit a {type(tree).__name__} of arrays")
 
 
@@ -320,24 +385,17 @@ class custom_function:
 
 
 def _with_tangents(tree, known, counter):
-    if isinstance(tree, _array):
-        return known.get(next(counter))
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_with_tangents(item, known, counter) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _with_tangents(item, known, counter) for key, item in tree.items()}
-    return tree
+    return _mapped(tree, lambda leaf: known.get(next(counter)) if isinstance(leaf, _array) else leaf)
 
 
 def _with_axes(tree, places):
-    if isinstance(tree, _array):
+    def axis_of(leaf):
+        if not isinstance(leaf, _array):
+            return leaf
         place = next(places)
         return None if place < 0 else place
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_with_axes(item, places) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _with_axes(item, places) for key, item in tree.items()}
-    return tree
+
+    return _mapped(tree, axis_of)
 
 
 def checkpoint(fun):
@@ -426,11 +484,13 @@ def _add_constants(structure, constants):
         constants += (1 if isinstance(structure, list) else 2, len(structure))
         for item in structure:
             _add_constants(item, constants)
-    elif isinstance(structure, dict):
-        constants += (3, len(structure))
-        for key, item in structure.items():
+        _add_class(structure, constants)
+    elif (items := _items_of(structure)) is not None:
+        constants += (3, len(items))
+        for key, item in items.items():
             constants.append(hash(key))
             _add_constants(item, constants)
+        _add_class(structure, constants)
     elif structure is None:
         constants.append(4)
     elif isinstance(structure, (bool, int, float, complex, str, bytes)):
@@ -440,6 +500,17 @@ def _add_constants(structure, constants):
     else:
         raise ValueError(f"[compile] arguments must be trees of arrays, numbers, str and None, got "
                          f"{type(structure).__name__}")
+
+
+def _add_class(node, constants):
+    """What a function can see of a container beside its items."""
+    if type(node) in (list, tuple, dict):
+        return
+    constants += (7, hash(type(node)))
+    if not _is_namespace(node):
+        for name, value in _attributes(node).items():
+            is_constant = isinstance(value, (type(None), bool, int, float, complex, str, bytes))
+            constants += (hash(name), hash(type(value)), hash(value) if is_constant else id(value))
 
 
 def compile(fun, inputs=None, outputs=None, shapeless=False):
