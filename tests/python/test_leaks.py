@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -63,3 +64,81 @@ def test_a_leak_would_be_found():
         assert grows(compile("mx.kept.append(object())", "<leak>", "eval"))
     finally:
         del mx.kept
+
+
+# --- reference cycles ---
+
+
+class Holder:
+    """What refers to itself by way of something that the package made."""
+
+    def __init__(self, make):
+        self.made = make(self)
+
+    def double(self, x):
+        return x * 2
+
+    def itself(self, x):
+        return {"x": x * 2, "holder": self}
+
+
+class Sub(mx.array):
+    pass
+
+
+def called(function, *args):
+    mx.eval(mx.array(0), function(*args))
+    return function
+
+
+def exported(holder, target):
+    made = mx.exporter(target, holder.double)
+    made(mx.ones(2))
+    return made
+
+
+def custom(holder):
+    made = mx.custom_function(holder.double)
+    made.vjp(lambda primals, cotangent, output: holder.double(cotangent))
+    return made
+
+
+def of_sub(make):
+    def made(holder):
+        value = Sub([1.0, 2.0])
+        value.holder, value.made = holder, make(value)
+        return value
+
+    return made
+
+
+CYCLES = {
+    "exporter": lambda h: exported(h, "cycle.hf"),
+    "exporter to a callback": lambda h: exported(h, lambda part: (part, h)),
+    "closed exporter": lambda h: (exported(h, "cycle.hf").close(), h),
+    "compile": lambda h: called(mx.compile(h.double), mx.ones(2)),
+    "compile, of the holder": lambda h: called(mx.compile(h.itself), mx.ones(2)),
+    "compile, not called": lambda h: mx.compile(h.double),
+    "grad": lambda h: called(mx.grad(lambda x: h.double(x).sum()), mx.ones(2)),
+    "vmap": lambda h: called(mx.vmap(h.double), mx.ones(2)),
+    "checkpoint": lambda h: called(mx.checkpoint(h.double), mx.ones(2)),
+    "custom_function": lambda h: called(custom(h), mx.ones(2)),
+    "grad of custom_function": lambda h: called(mx.grad(lambda x: custom(h)(x).sum()), mx.ones(2)),
+    "at": of_sub(lambda value: value.at),
+    "at, with a key": of_sub(lambda value: value.at[value > 1]),
+    "at, with itself in the key": lambda h: (lambda key: key.append((mx.ones(2).at[key], h)) or key)([0]),
+    "iterator": of_sub(iter),
+}
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_cycles_are_collected(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    gc.collect()
+    holder = Holder(CYCLES[name])
+    found = weakref.ref(holder)
+    del holder
+    gc.collect()
+    mx.array(0)  # what C++ gave up is dropped with the next array
+    gc.collect()
+    assert found() is None

@@ -9,7 +9,8 @@ namespace holdfast::python {
 
 namespace {
 
-// `a.at`, and with a key `a.at[key]`. Neither refers back to it, so there are no cycles.
+// `a.at`, and with a key `a.at[key]`. Arrays do not refer back to it; a key, or an attribute of a
+// subclass, may.
 struct AtObject {
   PyObject_HEAD PyObject* array;
   PyObject* key;  // null before [...]
@@ -23,13 +24,34 @@ PyTypeObject* at_type = nullptr;
 PyTypeObject* iterator_type = nullptr;
 
 template <typename T>
-void deallocate(PyObject* self) {
+int traverse(PyObject* self, visitproc visit, void* arg) {
   auto* object = reinterpret_cast<T*>(self);
-  Py_XDECREF(object->array);
-  if constexpr (std::is_same_v<T, AtObject>) Py_XDECREF(object->key);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(object->array);
+  if constexpr (std::is_same_v<T, AtObject>) Py_VISIT(object->key);
+  return 0;
+}
+template <typename T>
+int clear(PyObject* self) {
+  auto* object = reinterpret_cast<T*>(self);
+  if constexpr (std::is_same_v<T, AtObject>) Py_CLEAR(object->key);
+  Py_CLEAR(object->array);
+  return 0;
+}
+template <typename T>
+void deallocate(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  clear<T>(self);
   PyTypeObject* type = Py_TYPE(self);
-  PyObject_Free(self);
+  PyObject_GC_Del(self);
   Py_DECREF(type);
+}
+// Not tracked yet, and without its members.
+template <typename T>
+T* make(PyTypeObject* type) {
+  T* object = PyObject_GC_New(T, type);
+  if (!object) throw PythonError();
+  return object;
 }
 
 PyObject* select(PyObject* self, PyObject* key) {
@@ -89,10 +111,10 @@ void* slot(F* function) {
 }  // namespace
 
 PyObject* new_array_at(PyObject* array, PyObject* key) {
-  AtObject* object = PyObject_New(AtObject, at_type);
-  if (!object) throw PythonError();
+  auto* object = make<AtObject>(at_type);
   object->array = Py_NewRef(array);
   object->key = Py_XNewRef(key);
+  PyObject_GC_Track(object);
   return reinterpret_cast<PyObject*>(object);
 }
 
@@ -101,34 +123,41 @@ PyObject* new_array_iterator(PyObject* array) {
     PyErr_SetString(PyExc_TypeError, "iteration over an array of no dimensions");
     return nullptr;
   }
-  IteratorObject* object = PyObject_New(IteratorObject, iterator_type);
-  if (!object) return nullptr;
-  object->array = Py_NewRef(array);
-  object->next = 0;
-  return reinterpret_cast<PyObject*>(object);
+  return guarded([&] {
+    auto* object = make<IteratorObject>(iterator_type);
+    object->array = Py_NewRef(array);
+    object->next = 0;
+    PyObject_GC_Track(object);
+    return reinterpret_cast<PyObject*>(object);
+  });
 }
 
 void add_array_helpers(PyObject* module) {
   PyType_Slot at_slots[] = {
       {Py_tp_doc, const_cast<char*>("What a.at gives: updates of an array at places.")},
       {Py_tp_dealloc, slot(deallocate<AtObject>)},
+      {Py_tp_traverse, slot(traverse<AtObject>)},
+      {Py_tp_clear, slot(clear<AtObject>)},
       {Py_mp_subscript, slot(select)},
       {Py_tp_methods, Methods<at_rows>::methods()},
       {0, nullptr}};
-  PyType_Spec at_spec = {"holdfast.core.ArrayAt", sizeof(AtObject), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, at_slots};
+  PyType_Spec at_spec = {
+      "holdfast.core.ArrayAt", sizeof(AtObject), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, at_slots};
   at_type = reinterpret_cast<PyTypeObject*>(Object::steal(PyType_FromSpec(&at_spec)).release());
   PyModule_AddObjectRef(module, "ArrayAt", reinterpret_cast<PyObject*>(at_type));
 
   PyType_Slot iterator_slots[] = {
       {Py_tp_doc, const_cast<char*>("The slices of an array along its first axis.")},
       {Py_tp_dealloc, slot(deallocate<IteratorObject>)},
+      {Py_tp_traverse, slot(traverse<IteratorObject>)},
+      {Py_tp_clear, slot(clear<IteratorObject>)},
       {Py_tp_iter, slot(itself)},
       {Py_tp_iternext, slot(next)},
       {0, nullptr}};
-  PyType_Spec iterator_spec = {"holdfast.core.ArrayIterator", sizeof(IteratorObject), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               iterator_slots};
+  PyType_Spec iterator_spec = {
+      "holdfast.core.ArrayIterator", sizeof(IteratorObject), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, iterator_slots};
   iterator_type =
       reinterpret_cast<PyTypeObject*>(Object::steal(PyType_FromSpec(&iterator_spec)).release());
   PyModule_AddObjectRef(module, "ArrayIterator", reinterpret_cast<PyObject*>(iterator_type));

@@ -24,16 +24,30 @@ Kwargs keywords_of(Arguments& a, int place) {
   return keywords;
 }
 
+// An exporter, and what it calls. The Python object that it belongs to holds both callables, where
+// the garbage collector sees them, and passes them to each call: they may refer back to it.
+struct Exporting {
+  std::optional<FunctionExporter> exporter;
+  PyObject *function = nullptr, *target = nullptr;  // borrowed, while a call runs
+
+  template <typename F>
+  void call(PyObject* with_function, PyObject* with_target, const F& use) {
+    function = with_function;
+    target = with_target;
+    use(*exporter);
+  }
+};
+
 // Called with a list of arrays and a dict of arrays; returns a list of arrays.
-std::function<Args(const Args&, const Kwargs&)> function_of(PyObject* callable) {
-  return [held = shared(callable)](const Args& arguments, const Kwargs& keywords) {
+std::function<Args(const Args&, const Kwargs&)> function_of(Exporting* exporting) {
+  return [exporting](const Args& arguments, const Kwargs& keywords) {
     Object list = Object::steal(give_list(arguments));
     Object dictionary = Object::steal(PyDict_New());
     for (const auto& [name, value] : keywords) {
       PyDict_SetItemString(dictionary.get(), name.c_str(), Object::steal(new_array(value)).get());
     }
     Object both = Object::steal(PyTuple_Pack(2, list.get(), dictionary.get()));
-    Object result = Object::steal(PyObject_Call(held.get(), both.get(), nullptr));
+    Object result = Object::steal(PyObject_Call(exporting->function, both.get(), nullptr));
     return arrays_of(result.get(), [](PyObject* element) {
       raise(PyExc_ValueError, "an exported function must return arrays, got " + type_name(element));
     });
@@ -117,20 +131,20 @@ Object part_object(const ExportCallbackInput& part) {
 }
 
 PyObject* make_exporter(Arguments& a) {
-  std::unique_ptr<FunctionExporter> made;
-  auto function = function_of(a.object(1));
+  auto made = std::make_unique<Exporting>();
+  auto function = function_of(made.get());
   if (PyUnicode_Check(a.object(0))) {
-    made = std::make_unique<FunctionExporter>(
-        exporter(a.text(0), function, a.truth(2), a.is_none(3) ? "" : a.text(3)));
+    made->exporter.emplace(
+        exporter(a.text(0), function, a.truth(1), a.is_none(2) ? "" : a.text(2)));
   } else {
-    ExportCallback callback = [held = shared(a.object(0))](const ExportCallbackInput& part) {
+    ExportCallback callback = [exporting = made.get()](const ExportCallbackInput& part) {
       Object arguments = Object::steal(PyTuple_Pack(1, part_object(part).get()));
-      Object::steal(PyObject_Call(held.get(), arguments.get(), nullptr));
+      Object::steal(PyObject_Call(exporting->target, arguments.get(), nullptr));
     };
-    made = std::make_unique<FunctionExporter>(exporter(callback, function, a.truth(2)));
+    made->exporter.emplace(exporter(callback, function, a.truth(1)));
   }
   PyObject* capsule = PyCapsule_New(made.get(), exporter_name, [](PyObject* self) {
-    delete static_cast<FunctionExporter*>(PyCapsule_GetPointer(self, exporter_name));
+    delete static_cast<Exporting*>(PyCapsule_GetPointer(self, exporter_name));
   });
   if (capsule) made.release();
   return capsule;
@@ -144,16 +158,18 @@ T& held(Arguments& a, const char* name) {
 }
 
 constexpr Row rows[] = {
-    {"_exporter", "(target, fun, shapeless, metadata)", "For the package itself.", "",
-     make_exporter},
-    {"_export_call", "(exporter, args, kwargs)", "For the package itself.", "",
+    {"_exporter", "(target, shapeless, metadata)", "For the package itself.", "", make_exporter},
+    {"_export_call", "(exporter, target, fun, args, kwargs)", "For the package itself.", "",
      [](Arguments& a) {
-       held<FunctionExporter>(a, exporter_name)(a.arrays(1), keywords_of(a, 2));
+       auto& exporting = held<Exporting>(a, exporter_name);
+       exporting.call(a.object(2), a.object(1), [&](FunctionExporter& exporter) {
+         exporter(a.arrays(3), keywords_of(a, 4));
+       });
        return give_none();
      }},
     {"_export_close", "(exporter)", "For the package itself.", "",
      [](Arguments& a) {
-       FunctionExporter& exporter = held<FunctionExporter>(a, exporter_name);
+       FunctionExporter& exporter = *held<Exporting>(a, exporter_name).exporter;
        {
          WithoutGil released;
          exporter.close();

@@ -3,6 +3,7 @@
 import copy
 import functools
 import itertools
+import weakref
 
 from holdfast._native import core as _core
 
@@ -428,6 +429,10 @@ def checkpoint(fun):
 _numbers = itertools.count(1)
 
 
+class _Trace:
+    """Lives as long as a trace in the library."""
+
+
 class _Compiled:
     """A compiled function. Its traces are dropped with it."""
 
@@ -438,6 +443,8 @@ class _Compiled:
         self._shapeless = shapeless
         # Never that of another function: the library keeps traces by number.
         self._id = next(_numbers) | 1 << 62
+        # What each trace returned beside arrays, which may refer back to this object: the library keeps the keys only.
+        self._results = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, fun, updated=())
 
     def __del__(self):
@@ -449,8 +456,9 @@ class _Compiled:
             inputs = inputs + _arrays(self._inputs)
         constants = []
         _add_constants(structure, constants)
-        results, (result_structure, count) = _core._call_compiled(
+        results, trace = _core._call_compiled(
             functools.partial(self._traced, structure), self._id, self._shapeless, constants, inputs)
+        result_structure, count = self._results[trace]
         if self._outputs is not None:
             _core._tree_replace(self._outputs, results[count:])
         return _unflatten(result_structure, results[:count])
@@ -472,7 +480,9 @@ class _Compiled:
             # No tracer stays behind in the state.
             if state_before is not None and len(_arrays(self._inputs)) == len(state_before):
                 _core._tree_replace(self._inputs, state_before)
-        return outputs, (result_structure, count)
+        trace = _Trace()
+        self._results[trace] = result_structure, count
+        return outputs, trace
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -558,11 +568,13 @@ def _call_arguments(args, kwargs):
 class FunctionExporter:
     """Adds a trace to a file with each call; the file is there after close()."""
 
-    def __init__(self, native):
+    def __init__(self, native, target, fun):
         self._native = native
+        self._target = target
+        self._fun = fun
 
     def __call__(self, *args, **kwargs):
-        _core._export_call(self._native, *_call_arguments(args, kwargs))
+        _core._export_call(self._native, self._target, self._fun, *_call_arguments(args, kwargs))
 
     def close(self):
         """Writes the file."""
@@ -578,7 +590,8 @@ class FunctionExporter:
 def exporter(file, fun, *, shapeless=False, metadata=None):
     """A FunctionExporter, for files with several traces of one function."""
     _check_callable("exporter", fun)
-    return FunctionExporter(_core._exporter(file if callable(file) else str(file), _exported(fun), shapeless, metadata))
+    target = file if callable(file) else str(file)
+    return FunctionExporter(_core._exporter(target, shapeless, metadata), target, _exported(fun))
 
 
 def export_function(file_or_callback, fun, *args, shapeless=False, metadata=None, **kwargs):
