@@ -1,4 +1,5 @@
 // Comparisons of whole arrays.
+#include "ops/inner.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -19,7 +20,7 @@ array array_equal(const array& a, const array& b, StreamOrDevice s) {
 
 array isclose(const array& a, const array& b, double rtol, double atol, bool equal_nan,
               StreamOrDevice s) {
-  Dtype dtype = at_least_float(promote_types(a.dtype(), b.dtype()));
+  Dtype dtype = computed_in(at_least_float(promote_types(a.dtype(), b.dtype())));
   array x = astype(a, dtype, s);
   array y = astype(b, dtype, s);
   array size = abs(y, s);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu/fused.h"
+#include "ops/inner.h"
 
 namespace holdfast {
 
@@ -254,8 +255,8 @@ array reciprocal(const array& a, StreamOrDevice s) {
 namespace {
 // a * factor in the smallest inexact dtype that holds a.
 array scaled(const array& a, double factor, StreamOrDevice s) {
-  Dtype dtype = at_least_float(a.dtype());
-  return multiply(astype(a, dtype, s), array(factor, dtype), s);
+  Dtype dtype = at_least_float(a.dtype()), compute = computed_in(dtype);
+  return astype(multiply(astype(a, compute, s), array(factor, compute), s), dtype, s);
 }
 }  // namespace
 
@@ -286,7 +287,7 @@ array round(const array& a, int decimals, StreamOrDevice s) {
   if (decimals == 0) return rint(a, s);
   if (is_integral && decimals > 0) return a;
   if (is_integral && a.dtype() != bool_) return round_integers(a, -int64_t{decimals}, s);
-  Dtype dtype = at_least_float(a.dtype());
+  Dtype dtype = computed_in(at_least_float(a.dtype()));
   array scale(std::pow(10.0, std::abs(static_cast<double>(decimals))), dtype);
   array x = astype(a, dtype, s);
   array result = decimals > 0 ? divide(rint(multiply(x, scale, s), s), scale, s)
@@ -296,14 +297,20 @@ array round(const array& a, int decimals, StreamOrDevice s) {
 
 array nan_to_num(const array& a, float nan, const std::optional<float>& posinf,
                  const std::optional<float>& neginf, StreamOrDevice s) {
+  auto wide = [](const std::optional<float>& value) -> std::optional<double> { return value; };
+  return nan_to_num(a, double{nan}, wide(posinf), wide(neginf), s);
+}
+
+array nan_to_num(const array& a, double nan, std::optional<double> posinf,
+                 std::optional<double> neginf, StreamOrDevice s) {
   Dtype dtype = a.dtype();
   if (!issubdtype(dtype, inexact)) return a;
   if (dtype == complex64) {
     throw std::invalid_argument(text("[nan_to_num] expected a real dtype, got ", dtype));
   }
   finfo limits(dtype);
-  auto value = [&](const std::optional<float>& given, double limit) {
-    return given ? array(*given, dtype) : array(limit, dtype);
+  auto value = [&](std::optional<double> given, double limit) {
+    return array(given.value_or(limit), dtype);
   };
   array result = where(isnan(a, s), array(nan, dtype), a, s);
   result = where(isposinf(a, s), value(posinf, limits.max), result, s);

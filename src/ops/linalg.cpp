@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/lapack.h"
 #include "ops/dynamic_shape.h"
+#include "ops/inner.h"
 #include "ops/linalg.h"
 
 namespace holdfast {
@@ -374,7 +375,11 @@ namespace {
 
 array vector_norm(const array& a, double ord, const std::vector<int>& axes, bool keepdims,
                   StreamOrDevice s) {
-  array size = abs(astype(a, at_least_float(a.dtype()), s), s);
+  Dtype dtype = at_least_float(a.dtype());
+  if (is_half(dtype)) {
+    return astype(vector_norm(astype(a, float32, s), ord, axes, keepdims, s), dtype, s);
+  }
+  array size = abs(astype(a, dtype, s), s);
   if (ord == 0) {
     array zero(0, size.dtype());
     return astype(sum(not_equal(size, zero, s), axes, keepdims, s), size.dtype(), s);

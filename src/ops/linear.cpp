@@ -4,6 +4,7 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
+#include "ops/inner.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -24,6 +25,7 @@ Shape product_shape(const array& a, const array& b) {
   return shape;
 }
 
+// Half types in, and a float32 out: the product before it is rounded.
 class Matmul final : public Recorded<Matmul, Op> {
  public:
   explicit Matmul(Stream stream) : Recorded(stream) { traits_.broadcasts = true; }
@@ -53,9 +55,9 @@ void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                              Strides(x.strides().begin(), x.strides().end() - 2), batch);
   };
   Strides batch_a = batch_strides(a), batch_b = batch_strides(b);
-  cpu::MatmulPlan plan(out.dtype(), span_of(batch), m, n, k,
-                       {span_of(batch_a), a.strides(-2), a.strides(-1)},
-                       {span_of(batch_b), b.strides(-2), b.strides(-1)}, true);
+  cpu::MatmulPlan plan(
+      a.dtype(), span_of(batch), m, n, k, {span_of(batch_a), a.strides(-2), a.strides(-1)},
+      {span_of(batch_b), b.strides(-2), b.strides(-1)}, true, out.dtype() != a.dtype());
   std::optional<array> parts;
   if (size_t bytes = plan.part_bytes()) parts = make_temporary(encoder, bytes);
   encoder.input(a);
@@ -89,9 +91,11 @@ std::vector<array> Matmul::vjp_rule(const std::vector<array>& primals,
     return a.dtype() == complex64 ? conjugate(turned, stream()) : turned;
   };
   std::vector<array> result;
+  // Of half types again where the product was not rounded: the result is.
+  array cotangent = astype(cotangents[0], primals[0].dtype(), stream());
   for (int argnum : argnums) {
-    array part = argnum == 0 ? matmul(cotangents[0], adjoint(primals[1]), stream())
-                             : matmul(adjoint(primals[0]), cotangents[0], stream());
+    array part = argnum == 0 ? matmul(cotangent, adjoint(primals[1]), stream())
+                             : matmul(adjoint(primals[0]), cotangent, stream());
     result.push_back(sum_like(part, primals[static_cast<size_t>(argnum)], stream()));
   }
   return result;
@@ -99,7 +103,9 @@ std::vector<array> Matmul::vjp_rule(const std::vector<array>& primals,
 
 }  // namespace
 
-array matmul(const array& a, const array& b, StreamOrDevice s) {
+array matmul(const array& a, const array& b, StreamOrDevice s) { return matmul(a, b, s, false); }
+
+array matmul(const array& a, const array& b, StreamOrDevice s, bool widens) {
   if (a.ndim() == 0 || b.ndim() == 0) {
     throw std::invalid_argument(text("[matmul] expected one dimension or more, got shapes ",
                                      a.shape(), " and ", b.shape()));
@@ -118,8 +124,9 @@ array matmul(const array& a, const array& b, StreamOrDevice s) {
                                      right.shape(-2), "): shapes ", a.shape(), " and ", b.shape()));
   }
   Shape shape = product_shape(left, right);
-  checked_size("matmul", shape, dtype);
-  array out = make_node<Matmul>(std::move(shape), dtype, {left, right}, s);
+  Dtype result = widens ? computed_in(dtype) : dtype;
+  checked_size("matmul", shape, result);
+  array out = make_node<Matmul>(std::move(shape), result, {left, right}, s);
   std::vector<int> added;
   if (a.ndim() == 1) added.push_back(-2);
   if (b.ndim() == 1) added.push_back(-1);

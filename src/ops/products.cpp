@@ -5,6 +5,7 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
+#include "ops/inner.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -127,19 +128,26 @@ std::vector<array> SegmentedMatmul::decomposed(const std::vector<array>& inputs)
 }  // namespace
 
 array addmm(array c, array a, array b, const float& alpha, const float& beta, StreamOrDevice s) {
+  return addmm(c, a, b, double{alpha}, double{beta}, s);
+}
+
+// Half types are rounded once: neither the product nor what is added to it is, before the sum.
+array addmm(const array& c, const array& a, const array& b, double alpha, double beta,
+            StreamOrDevice s) {
   Dtype dtype = promote_types(promote_types(a.dtype(), b.dtype()), c.dtype());
   if (!issubdtype(dtype, inexact)) {
     throw std::invalid_argument(text("[addmm] expected a floating or complex dtype, got ", dtype));
   }
-  array product = matmul(astype(std::move(a), dtype, s), astype(std::move(b), dtype, s), s);
+  Dtype compute = computed_in(dtype);
+  array product = matmul(astype(a, dtype, s), astype(b, dtype, s), s, true);
   if (broadcast_shapes_for("addmm", c.shape(), product.shape()) != product.shape()) {
     throw std::invalid_argument(
         text("[addmm] expected c that broadcasts to ", product.shape(), ", got shape ", c.shape()));
   }
-  c = astype(std::move(c), dtype, s);
-  if (alpha != 1.0f) product = multiply(std::move(product), array(alpha, dtype), s);
-  if (beta != 1.0f) c = multiply(std::move(c), array(beta, dtype), s);
-  return add(std::move(product), std::move(c), s);
+  array added = astype(astype(c, dtype, s), compute, s);
+  if (alpha != 1) product = multiply(std::move(product), array(alpha, compute), s);
+  if (beta != 1) added = multiply(std::move(added), array(beta, compute), s);
+  return astype(add(std::move(product), std::move(added), s), dtype, s);
 }
 
 array block_masked_mm(array a, array b, int block_size, std::optional<array> mask_out,
@@ -152,9 +160,13 @@ array block_masked_mm(array a, array b, int block_size, std::optional<array> mas
   }
   check_matrices("block_masked_mm", a, b);
   Dtype dtype = checked_inexact("block_masked_mm", a, b);
-  array left = apply_mask(astype(std::move(a), dtype, s), mask_lhs, block_size, "mask_lhs", s);
-  array right = apply_mask(astype(std::move(b), dtype, s), mask_rhs, block_size, "mask_rhs", s);
-  return apply_mask(matmul(left, right, s), mask_out, block_size, "mask_out", s);
+  auto scales = [](const std::optional<array>& mask) { return mask && mask->dtype() != bool_; };
+  // Half types are rounded once, after masks that are factors.
+  Dtype compute = scales(mask_lhs) || scales(mask_rhs) ? computed_in(dtype) : dtype;
+  array left = apply_mask(astype(std::move(a), compute, s), mask_lhs, block_size, "mask_lhs", s);
+  array right = apply_mask(astype(std::move(b), compute, s), mask_rhs, block_size, "mask_rhs", s);
+  array product = matmul(left, right, s, scales(mask_out));
+  return astype(apply_mask(product, mask_out, block_size, "mask_out", s), dtype, s);
 }
 
 array gather_mm(array a, array b, std::optional<array> lhs_indices,

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
+#include "ops/inner.h"
 #include "ops/quantized.h"
 #include "ops/support.h"
 
@@ -314,14 +315,16 @@ array multiply_both_quantized(const char* op, const array& x, const array& w,
     if (parts.size() > 2) biases = parts[2];
   }
   array rounded = rounded_to_format(x, format, mode, global_x, s);
+  // Half types are rounded once, after the factors.
+  if (global_x || global_w) rounded = astype(rounded, float32, s);
   array out = multiply_quantized(op, rounded, codes, *scales, biases, left, right, gathers, true,
                                  format, s);
   for (const std::optional<array>& global : {global_x, global_w}) {
     if (!global) continue;
     array factor = divide(astype(*global, float32, s), array(nvfp4_range), s);
-    out = astype(multiply(astype(out, float32, s), reshape(factor, {}, s), s), x.dtype(), s);
+    out = multiply(out, reshape(factor, {}, s), s);
   }
-  return out;
+  return global_x || global_w ? astype(out, x.dtype(), s) : out;
 }
 
 }  // namespace
@@ -349,9 +352,12 @@ array quantized::gather_scaled_qmm(
     const std::optional<array>& lhs_indices, const std::optional<array>& rhs_indices,
     bool transpose, std::optional<int> group_size, std::optional<int> bits, const std::string& mode,
     const std::optional<array>& global_scale, bool sorted_indices, StreamOrDevice s) {
-  array product = gather_qmm(x, w, scales, biases, lhs_indices, rhs_indices, transpose, group_size,
-                             bits, mode, sorted_indices, s);
-  if (!global_scale) return product;
+  auto multiplied = [&](const array& left) {
+    return gather_qmm(left, w, scales, biases, lhs_indices, rhs_indices, transpose, group_size,
+                      bits, mode, sorted_indices, s);
+  };
+  if (!global_scale) return multiplied(x);
+  array product = multiplied(is_half(x.dtype()) ? astype(x, float32, s) : x);
   Shape matrices(w.shape().begin(), w.shape().end() - 2);
   if (mode != mode_name(QuantizationMode::nvfp4) || global_scale->shape() != matrices) {
     throw std::invalid_argument(
@@ -361,7 +367,7 @@ array quantized::gather_scaled_qmm(
   array factors = divide(astype(*global_scale, float32, s), array(nvfp4_range), s);
   if (rhs_indices) factors = take(flatten(factors, s), *rhs_indices, s);
   factors = expand_dims(factors, {-2, -1}, s);
-  return astype(multiply(astype(product, float32, s), factors, s), product.dtype(), s);
+  return astype(multiply(product, factors, s), x.dtype(), s);
 }
 
 array qqmm(const array& x, const array& w, const std::optional<array>& w_scales,

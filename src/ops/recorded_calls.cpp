@@ -419,7 +419,7 @@ constexpr Kind kinds[] = {
     }>("DivMod"),
     kind<[](Call c) {
       const Arrays& in = c.exactly(2);
-      return matmul(in[0], in[1], c.stream);
+      return matmul(in[0], in[1], c.stream, c.dtypes[0] == float32);
     }>("Matmul"),
     kind<[](Call c) {
       const Arrays& in = c.exactly(3);

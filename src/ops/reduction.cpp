@@ -75,8 +75,6 @@ array product_of_others(const array& a, const std::vector<int>& axes, Stream s) 
   return transpose(reshape_like(product, ordered, s), inverse, s);
 }
 
-bool is_half(Dtype dtype) { return dtype == float16 || dtype == bfloat16; }
-
 Shape reduced_shape(const array& a, const std::vector<int>& axes, bool keepdims) {
   Shape shape = a.shape();
   for (size_t i = axes.size(); i-- > 0;) {
@@ -290,7 +288,7 @@ HOLDFAST_ARG_REDUCTION(argmax)
 // Half types sum up in float32: their own range ends at 65504.
 array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   Dtype dtype = at_least_float(a.dtype());
-  Dtype compute = is_half(dtype) ? float32 : dtype;
+  Dtype compute = computed_in(dtype);
   array count = divisor("mean", a, axes, 0, compute, s);
   array total = reduce(ReduceOp::sum, is_half(dtype) ? a : astype(a, compute, s), axes, keepdims, s,
                        is_half(dtype));
@@ -299,7 +297,7 @@ array mean(const array& a, const std::vector<int>& axes, bool keepdims, StreamOr
 
 array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
   Dtype dtype = at_least_float(a.dtype());
-  Dtype compute = is_half(dtype) ? float32 : dtype;
+  Dtype compute = computed_in(dtype);
   array x = astype(a, compute, s);
   array distance = abs(subtract(x, mean(x, axes, true, s), s), s);
   Dtype real_dtype = distance.dtype();
@@ -308,8 +306,11 @@ array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof,
   return dtype == complex64 ? result : astype(result, dtype, s);
 }
 
+// The variance of a half type is not rounded before its root is taken, nor out of its range.
 array std(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
-  return sqrt(var(a, axes, keepdims, ddof, s), s);
+  Dtype dtype = at_least_float(a.dtype());
+  array root = sqrt(var(astype(a, computed_in(dtype), s), axes, keepdims, ddof, s), s);
+  return is_half(dtype) ? astype(root, dtype, s) : root;
 }
 
 #define HOLDFAST_REDUCTION_FORMS(name)                                                       \
@@ -333,7 +334,7 @@ array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, Str
   if (a.size() == 0 && element_count("logsumexp", a, axes) == 0) {
     throw std::invalid_argument(text("[logsumexp] cannot reduce no elements: shape ", a.shape()));
   }
-  array x = astype(a, is_half(dtype) ? float32 : dtype, s);
+  array x = astype(a, computed_in(dtype), s);
   // Infinite maxima are not subtracted: inf - inf would be NaN.
   array largest = max(x, sorted, true, s);
   array shift = where(isfinite(largest, s), largest, array(0, x.dtype()), s);

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/copy.h"
 #include "ops/dynamic_shape.h"
+#include "ops/inner.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -250,7 +251,9 @@ array median(const array& a, const std::vector<int>& axes, bool keepdims, Stream
   };
   array result = middle(count / 2);
   if (count % 2 == 0) {
-    result = multiply(add(middle(count / 2 - 1), result, s), array(0.5, dtype), s);
+    Dtype compute = computed_in(dtype);
+    array sum = add(astype(middle(count / 2 - 1), compute, s), astype(result, compute, s), s);
+    result = astype(multiply(sum, array(0.5, compute), s), dtype, s);
   }
   if (issubdtype(a.dtype(), inexact)) {
     // NaN is sorted behind everything, and makes the median NaN.

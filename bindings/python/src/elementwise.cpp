@@ -3,6 +3,7 @@
 
 #include "arguments.h"
 #include "ops.h"
+#include "ops/inner.h"
 
 namespace holdfast::python {
 
@@ -140,8 +141,10 @@ constexpr Row rows[] = {
      "NaN and infinities replaced, by default with 0 and the limits of the dtype.",
      "mx.nan_to_num(mx.array([1.0, float(\"nan\"), float(\"inf\")]), 5.0, 9.0)",
      [](Arguments& a) {
-       return give(nan_to_num(a.array_at(0), static_cast<float>(a.real(1)), a.optional_real(2),
-                              a.optional_real(3), a.stream(4)));
+       auto limit = [&](int place) {
+         return a.is_none(place) ? std::nullopt : std::optional<double>(a.real(place));
+       };
+       return give(nan_to_num(a.array_at(0), a.real(1), limit(2), limit(3), a.stream(4)));
      }},
     {"clip", "(a, /, a_min, a_max, *, stream=None)",
      "a between two limits; one of them may be None.",

@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "array_type.h"
 #include "ops.h"
+#include "ops/inner.h"
 #include "ops/quantized.h"
 
 namespace holdfast::python {
@@ -15,8 +16,6 @@ template <array (*function)(const array&, const array&, StreamOrDevice)>
 PyObject* product(Arguments& a) {
   return give(function(a.array_at(0), a.array_at(1), a.stream(2)));
 }
-
-float real32(Arguments& a, int place) { return static_cast<float>(a.real(place)); }
 
 PyObject* make_tensordot(Arguments& a) {
   PyObject* axes = a.object(2);
@@ -104,8 +103,8 @@ constexpr Row rows[] = {
     {"addmm", "(c, a, b, /, alpha=1.0, beta=1.0, " STREAM, "beta * c + alpha * (a @ b).",
      "mx.addmm(mx.ones((2, 2)), mx.ones((2, 3)), mx.ones((3, 2)), alpha=0.5, beta=2.0)",
      [](Arguments& a) {
-       return give(addmm(a.array_at(0), a.array_at(1), a.array_at(2), real32(a, 3), real32(a, 4),
-                         a.stream(5)));
+       return give(
+           addmm(a.array_at(0), a.array_at(1), a.array_at(2), a.real(3), a.real(4), a.stream(5)));
      }},
     {"block_masked_mm",
      "(a, b, /, block_size=64, mask_out=None, mask_lhs=None, mask_rhs=None, " STREAM,

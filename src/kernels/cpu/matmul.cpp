@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
@@ -29,9 +30,12 @@ int64_t piece_of(int64_t extent, int64_t pieces, int64_t unit) {
 }  // namespace
 
 MatmulPlan::MatmulPlan(Dtype::Val dtype, std::span<const int32_t> batch_shape, int64_t m, int64_t n,
-                       int64_t k, const MatrixStack& a, const MatrixStack& b, bool in_parts)
+                       int64_t k, const MatrixStack& a, const MatrixStack& b, bool in_parts,
+                       bool widens)
     : dtype_(dtype),
+      c_dtype_(widens && item_size(dtype) == 2 ? Dtype::Val::float32 : dtype),
       item_size_(item_size(dtype)),
+      c_item_size_(item_size(c_dtype_)),
       m_(m),
       n_(n),
       k_(k),
@@ -92,9 +96,9 @@ void MatmulPlan::add_parts(int64_t begin, int64_t end, const void* parts, void* 
   auto sum_item = std::max<int64_t>(4, static_cast<int64_t>(item_size_));
   for (int64_t product = begin; product < end; ++product) {
     simd::matmul_kernels().add_parts(
-        dtype_, static_cast<const char*>(parts) + product * parts_ * outputs * sum_item, parts_,
+        c_dtype_, static_cast<const char*>(parts) + product * parts_ * outputs * sum_item, parts_,
         outputs, outputs,
-        static_cast<char*>(c) + product * outputs * static_cast<int64_t>(item_size_));
+        static_cast<char*>(c) + product * outputs * static_cast<int64_t>(c_item_size_));
   }
 }
 
@@ -144,22 +148,26 @@ void MatmulPlan::run_one(int64_t product, int64_t tile, const char* a, const cha
     run_part(product, part, row + column, n_ == 1 ? rows : columns, a, b, c);
     return;
   }
-  c += ((product * m_ + row) * n_ + column) * item;
+  auto c_item = static_cast<int64_t>(c_item_size_);
+  c += ((product * m_ + row) * n_ + column) * c_item;
   if (k_ == 0) {
     for (int64_t r = 0; r < rows; ++r) {
-      std::memset(c + r * n_ * item, 0, static_cast<size_t>(columns * item));
+      std::memset(c + r * n_ * c_item, 0, static_cast<size_t>(columns * c_item));
     }
     return;
   }
+  char* sums = nullptr;
+  if (c_dtype_ != dtype_) std::swap(c, sums);
   if (vector_ && n_ == 1) {
     simd::matmul_kernels().matrix_vector(
-        dtype_, {rows, k_, a, a_row_stride_, a_column_stride_, b, b_row_stride_, c});
+        dtype_, {rows, k_, a, a_row_stride_, a_column_stride_, b, b_row_stride_, c, sums});
   } else if (vector_) {
     simd::matmul_kernels().matrix_vector(
-        dtype_, {columns, k_, b, b_column_stride_, b_row_stride_, a, a_column_stride_, c});
+        dtype_, {columns, k_, b, b_column_stride_, b_row_stride_, a, a_column_stride_, c, sums});
   } else {
-    simd::matmul_kernels().tile(dtype_, {rows, columns, k_, a, a_row_stride_, a_column_stride_, b,
-                                         b_row_stride_, b_column_stride_, c, n_, task_scratch});
+    simd::matmul_kernels().tile(
+        dtype_, {rows, columns, k_, a, a_row_stride_, a_column_stride_, b, b_row_stride_,
+                 b_column_stride_, c, n_, task_scratch, sums});
   }
 }
 

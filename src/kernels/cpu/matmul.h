@@ -24,12 +24,13 @@ struct MatrixStack {
 
 // A is [batch..., m, k], B is [batch..., k, n], C is dense [batch..., m, n].
 // dtype: float32, float64, complex64, float16 or bfloat16 (the half types multiply in float32 and
-// round once).
+// round once, or with `widens` not at all: C is of float32).
 class MatmulPlan {
  public:
   // `in_parts`: the depth may be cut, for a matrix that is read along its rows to give few outputs.
   MatmulPlan(Dtype::Val dtype, std::span<const int32_t> batch_shape, int64_t m, int64_t n,
-             int64_t k, const MatrixStack& a, const MatrixStack& b, bool in_parts = false);
+             int64_t k, const MatrixStack& a, const MatrixStack& b, bool in_parts = false,
+             bool widens = false);
 
   int64_t tasks() const { return tasks_; }
   // Scratch for each task that runs at the same time, aligned to 64 bytes; below 4 MiB.
@@ -50,8 +51,8 @@ class MatmulPlan {
   void run_part(int64_t product, int64_t part, int64_t first, int64_t outputs, const char* a,
                 const char* b, char* parts) const;
 
-  Dtype::Val dtype_;
-  size_t item_size_;
+  Dtype::Val dtype_, c_dtype_;
+  size_t item_size_, c_item_size_;
   int64_t m_, n_, k_;
   int64_t a_row_stride_, a_column_stride_, b_row_stride_, b_column_stride_;
   JointLayout batch_;  // views: a, b

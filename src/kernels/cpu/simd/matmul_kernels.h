@@ -21,6 +21,8 @@ struct MatmulTile {
   void* c;
   int64_t c_stride;
   void* scratch;  // scratch_bytes(), aligned to 64
+  // Half types only: in place of `c`, which is null, sums in float, which are not rounded.
+  void* sums = nullptr;
 
   // An operand that has to be made first (a convolution's patches, quantised weights): instead of
   // `a` or `b`, functions that give the block of a range of depth (and columns). The tile's strides
@@ -45,8 +47,8 @@ struct MatrixVector {
   const void* vector;
   int64_t vector_stride;
   void* c;
-  // Outputs that are contiguous, a part of the depth: in place of `c`, which is null, sums in the
-  // type that is computed in, float or double.
+  // In place of `c`, which is null: sums in the type that is computed in, float or double. They are
+  // those of a part of the depth, or of half types that are not rounded yet.
   void* sums = nullptr;
 };
 // The most outputs that are summed side by side: so long a stretch of a row is read at a time.

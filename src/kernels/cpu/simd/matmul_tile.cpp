@@ -212,6 +212,12 @@ void multiply(const simd::MatmulTile& tile) {
         for (int64_t j = 0; j < tile.columns; ++j) line[j] = c[j * tile.rows + r];
         from = line;
       }
+      if constexpr (P::parts == 1) {
+        if (tile.sums != nullptr) {
+          store_c(from, tile.columns, static_cast<F*>(tile.sums) + r * tile.c_stride);
+          continue;
+        }
+      }
       store_c(from, tile.columns, static_cast<T*>(tile.c) + r * tile.c_stride);
     }
   }

@@ -232,6 +232,11 @@ void multiply_rows(const simd::MatrixVector& product, bool pairs) {
         sums[i] += dot_row<T, F>(rows, x, depth);
       }
     }
+    if (c == nullptr) {
+      std::memcpy(static_cast<F*>(product.sums) + first, sums,
+                  static_cast<size_t>(outputs) * sizeof(F));
+      continue;
+    }
     for (int64_t i = 0; i < outputs; ++i) store_one(sums[i], c[first + i]);
   }
 }
