@@ -169,9 +169,9 @@ array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, S
         text("[linspace] the number of samples must not be negative, got ", num));
   }
   int intervals = endpoint ? num - 1 : num;
-  if (num <= 1) return astype(full({num}, array(start, float32), s), dtype, s);
-  // Weights of both ends, so that the ends come out exactly.
   Dtype compute = dtype == float64 ? float64 : float32;
+  if (num <= 1) return astype(full({num}, array(start, compute), s), dtype, s);
+  // Weights of both ends, so that the ends come out exactly.
   array t = divide(arange(0.0, num, 1.0, compute, s), array(intervals, compute), s);
   array low = multiply(subtract(array(1.0, compute), t, s), array(start, compute), s);
   array high = multiply(t, array(stop, compute), s);

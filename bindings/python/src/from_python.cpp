@@ -359,8 +359,8 @@ std::optional<array> array_from_buffer(PyObject* object, std::optional<Dtype> dt
     });
   }
   if (share_memory) return std::nullopt;
-  array values = copied(source, shape, *element);
-  return values.dtype() == wanted ? values : astype(values, wanted);
+  // What the host holds is converted there: a GPU has no float64.
+  return astype(copied(source, shape, *element), wanted, Device::cpu);
 }
 
 bool is_scalar(PyObject* object) {
@@ -426,7 +426,7 @@ array array_from(PyObject* object, std::optional<Dtype> dtype) {
     Object capsule = Object::steal(PyObject_CallMethod(object, "__dlpack__", nullptr));
     array values = from_dlpack_capsule(capsule.get());
     if (values.dtype() == float64 && !dtype) dtype = float32;
-    return copy(dtype ? astype(values, *dtype) : values);
+    return copy(dtype ? astype(values, *dtype, Device::cpu) : values, Device::cpu);
   }
   raise(object == Py_None ? PyExc_TypeError : PyExc_ValueError,
         "[array] cannot make an array of a " + type_name(object));

@@ -38,9 +38,18 @@ PyObject* make_range(Arguments& a) {
 
 std::optional<int> axis_or_flat(Arguments& a, int place) { return a.optional_integer(place); }
 
+// Scalars and host data are converted to the dtype at once: by way of float32, float64 would lose
+// digits.
+array values_for(Arguments& a, int place, Dtype dtype) {
+  PyObject* values = a.object(place);
+  if (is_array(values) || !is_operand(values)) return a.array_at(place);
+  return array_from(values, dtype);
+}
+
 PyObject* make_full(Arguments& a) {
   if (a.is_none(2)) return give(full(a.shape(0), a.array_at(1), a.stream(3)));
-  return give(full(a.shape(0), a.array_at(1), a.dtype(2), a.stream(3)));
+  Dtype dtype = a.dtype(2);
+  return give(full(a.shape(0), values_for(a, 1, dtype), dtype, a.stream(3)));
 }
 
 PyObject* make_pad(Arguments& a) {
@@ -174,7 +183,8 @@ constexpr Row rows[] = {
      "mx.full_like(mx.array([1, 2]), 7)",
      [](Arguments& a) {
        array like = a.array_at(0);
-       return give(full_like(like, a.array_at(1), a.dtype(2, like.dtype()), a.stream(3)));
+       Dtype dtype = a.dtype(2, like.dtype());
+       return give(full_like(like, values_for(a, 1, dtype), dtype, a.stream(3)));
      }},
     {"zeros", "(shape, dtype=None, " STREAM, "Zeros; float32 unless a dtype is named.",
      "mx.zeros((2, 3))\nmx.zeros(2, mx.int8)",
