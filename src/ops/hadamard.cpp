@@ -119,7 +119,7 @@ array hadamard_transform(const array& a, std::optional<float> scale, bool transp
              a.dtype()));
   }
   int length = a.ndim() == 0 ? 1 : a.shape(-1);
-  if (a.size() == 0 || size_of_row(length).power == 0) {
+  if (length == 0 || size_of_row(length).power == 0) {
     throw std::invalid_argument(
         text("[hadamard_transform] expected m * 2^k elements in the last dimension, m one of 1, "
              "12, 20, 28, got shape ",

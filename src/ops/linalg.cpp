@@ -125,7 +125,7 @@ void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
                            std::vector<array>& outputs) {
   for (array& out : outputs) encoder.allocate(out);
   int m = inputs[0].shape(-2), n = inputs[0].shape(-1);
-  if (inputs[0].size() == 0) return;
+  if (inputs[0].size() == 0) return encode_empty(encoder, outputs);
   auto batch = static_cast<int64_t>(inputs[0].size()) / m / n;
   Task first{method_, upper_, m, n, inputs.size() > 1 ? inputs[1].shape(-1) : 0, {}, {}};
   std::vector<int64_t> input_bytes, output_bytes;
@@ -157,6 +157,28 @@ void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
       }
     }
   });
+}
+
+// Of matrices without elements, some factors have some: the orthogonal ones of svd are unit
+// matrices, and lu permutes no row.
+void Factorisation::encode_empty(Encoder& encoder, std::vector<array>& outputs) {
+  for (array& out : outputs) {
+    if (out.size() == 0) continue;
+    encoder.output(out);
+    int64_t n = out.shape(-1), count = static_cast<int64_t>(out.size());
+    void* to = out.data<char>();
+    auto bytes = static_cast<int64_t>(out.nbytes());
+    dispatch_dtype(out.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      bool is_permutation = method_ == Method::lu;
+      encoder.native(name(), 1, bytes, [=](int64_t, int64_t) {
+        for (int64_t i = 0; i < count; ++i) {
+          int64_t row = i / n % n, column = i % n;
+          static_cast<T*>(to)[i] = is_permutation ? convert_element<T>(column) : T(row == column);
+        }
+      });
+    });
+  }
 }
 
 namespace {

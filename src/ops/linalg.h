@@ -41,6 +41,7 @@ class Factorisation final : public Recorded<Factorisation, Op> {
   auto members() const { return std::tie(method_, upper_); }
 
  private:
+  void encode_empty(Encoder& encoder, std::vector<array>& outputs);
   array of_matrix(const array& a, const std::vector<array>& cotangents,
                   const std::vector<array>& outputs);
 
