@@ -42,7 +42,7 @@ def operand(shape, name, seed, scale=1.0):
 
 
 @pytest.mark.parametrize("name", HALVES)
-@pytest.mark.parametrize("sizes", [(5, 64, 7), (1, 300, 40), (40, 300, 1), (70, 33, 65), (1, 8192, 3)])
+@pytest.mark.parametrize("sizes", [(5, 64, 7), (1, 300, 40), (40, 300, 1), (70, 33, 65), (1, 200000, 3), (3, 0, 2)])
 def test_addmm(name, sizes):
     m, k, n = sizes
     a, b, c = operand((m, k), name, 1), operand((k, n), name, 2), operand((m, n), name, 3)
@@ -63,6 +63,30 @@ def test_addmm(name, sizes):
     gradients = mx.grad(lambda *x: mx.addmm(*x, alpha=0.5).astype(mx.float32).sum(), argnums=(0, 1, 2))(c, a, b)
     assert [each.dtype for each in gradients] == [HALVES[name]] * 3
     np.testing.assert_allclose(exact(gradients[1])[0], 0.5 * exact(b).sum(1), rtol=0.02, atol=0.05)
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_addmm_transforms(name, tmp_path):
+    a, b, c = operand((3, 4, 20), name, 1), operand((20, 5), name, 2), operand((5,), name, 3)
+
+    def f(x):
+        return mx.addmm(c, x, b, alpha=0.375)
+
+    def equal(got, expected):
+        assert got.dtype == expected.dtype == HALVES[name]
+        np.testing.assert_array_equal(exact(got), exact(expected))
+
+    expected = mx.stack([f(part) for part in a])
+    equal(mx.vmap(f)(a), expected)
+    equal(mx.compile(f)(a), expected)
+    equal(mx.checkpoint(f)(a), expected)
+    mx.export_function(tmp_path / "f.hf", f, a)
+    equal(mx.import_function(tmp_path / "f.hf")(a)[0], expected)
+    outputs, tangents = mx.jvp(f, [a], [mx.ones_like(a)])
+    equal(outputs[0], expected)
+    np.testing.assert_allclose(exact(tangents[0])[0, 0], 0.375 * exact(b).sum(0), rtol=0.02, atol=0.02)
+    cotangents = mx.vjp(f, [a], [mx.ones_like(expected)])[1]
+    np.testing.assert_allclose(exact(cotangents[0])[0, 0], 0.375 * exact(b).sum(1), rtol=0.02, atol=0.02)
 
 
 def test_what_overflows_on_the_way():
