@@ -39,12 +39,40 @@ else()
   set(HOLDFAST_SIMD_VARIANTS baseline)
 endif()
 
+# Most of a compilation is reading headers: the sources of a folder share one reading (those of a large folder two or four), which takes
+# a quarter of the time. So names in anonymous namespaces have to differ within a folder, or a file is left out with
+# SKIP_UNITY_BUILD_INCLUSION. A source's batch follows from its own name, so that a new file moves no other.
+function(holdfast_batch_sources target)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    if(NOT source MATCHES "\\.cpp$")
+      continue()
+    endif()
+    get_filename_component(source "${source}" ABSOLUTE)
+    get_filename_component(name "${source}" NAME)
+    get_filename_component(folder "${source}" DIRECTORY)
+    file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
+    set(batches 1)
+    if(folder MATCHES "^src/(ops|kernels/cpu)$")
+      set(batches 4)
+    elseif(folder MATCHES "^(src/transforms|src/exec|tests/ops|tests/transforms|tests/unit|benchmarks|tools/holdfast)$")
+      set(batches 2)
+    endif()
+    string(MD5 digit "${name}")
+    string(SUBSTRING "${digit}" 0 1 digit)
+    math(EXPR batch "0x${digit} * ${batches} / 16")
+    string(MAKE_C_IDENTIFIER "${folder}_${batch}" group)
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 function(holdfast_build_settings target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-  # Most of a compilation is reading headers: twelve sources that share one reading take a quarter of the time. So names in
-  # anonymous namespaces have to differ within a folder.
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HOLDFAST_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  if(HOLDFAST_UNITY)
+    holdfast_batch_sources(${target})
+  endif()
 
   # Without -ffp-contract=off the compiler may fuse a*b+c differently in two copies of a loop, and
   # results would depend on how the work was cut.

@@ -36,7 +36,7 @@ function(holdfast_add_jit)
   add_library(holdfast-jit-objects OBJECT ${sources})
   holdfast_build_settings(holdfast-jit-objects)
   # Most of the time goes into the headers of clang and LLVM: eight files share one reading of them.
-  set_target_properties(holdfast-jit-objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(holdfast-jit-objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 8)
   # At -O1 g++ inlines LLVM's operator new of a class but not its operator delete, and takes them for a mismatch.
   target_compile_options(holdfast-jit-objects PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
   target_include_directories(holdfast-jit-objects PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
