@@ -3,13 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 #include "base/fault.h"
+#include "base/replaced_file.h"
 #include "io/support.h"
 
 namespace holdfast::io {
@@ -26,6 +25,19 @@ int64_t seek_file(int descriptor, int64_t position, int64_t off, std::ios_base::
   if (from + off < 0)
     throw std::runtime_error("[seek] a position before the beginning of the file");
   return from + off;
+}
+
+void write_all(int descriptor, const char* data, size_t n, const std::string& label) {
+  if (fault::hit(fault::Point::file)) {
+    throw std::runtime_error("[write] " + label + ": injected failure of a file");
+  }
+  while (n > 0) {
+    ssize_t put = ::write(descriptor, data, n);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw std::runtime_error("[write] " + label + ": " + reason());
+    data += put;
+    n -= static_cast<size_t>(put);
+  }
 }
 
 }  // namespace
@@ -88,38 +100,42 @@ void FileWriter::seek(int64_t off, std::ios_base::seekdir way) {
     throw std::runtime_error("[seek] " + label() + ": " + reason());
 }
 
-void FileWriter::write(const char* data, size_t n) {
-  if (fault::hit(fault::Point::file)) {
-    throw std::runtime_error("[write] " + label() + ": injected failure of a file");
+void FileWriter::write(const char* data, size_t n) { write_all(descriptor_, data, n, label()); }
+
+namespace {
+
+// Writes front to back: a pipe has no positions, so they are counted here.
+class ReplacementWriter final : public Writer {
+ public:
+  explicit ReplacementWriter(const base::ReplacedFile& file) : file_(file) {}
+  bool is_open() const override { return true; }
+  bool good() const override { return true; }
+  size_t tell() override { return position_; }
+  void seek(int64_t off, std::ios_base::seekdir way) override {
+    int64_t to = seek_file(file_.descriptor(), static_cast<int64_t>(position_), off, way);
+    if (lseek(file_.descriptor(), to, SEEK_SET) < 0)
+      throw std::runtime_error("[seek] " + label() + ": " + reason());
+    position_ = static_cast<size_t>(to);
   }
-  while (n > 0) {
-    ssize_t put = ::write(descriptor_, data, n);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw std::runtime_error("[write] " + label() + ": " + reason());
-    data += put;
-    n -= static_cast<size_t>(put);
+  void write(const char* data, size_t n) override {
+    write_all(file_.descriptor(), data, n, label());
+    position_ += n;
   }
-}
+  std::string label() const override { return "file " + file_.path(); }
+
+ private:
+  const base::ReplacedFile& file_;
+  size_t position_ = 0;
+};
+
+}  // namespace
 
 void write_whole_file(const char* op, const std::string& path,
                       const std::function<void(Writer&)>& write) {
-  static std::atomic<unsigned> counter{0};
-  std::string temporary =
-      path + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".tmp";
-  FileWriter writer(temporary);
-  if (!writer.is_open()) {
-    throw std::runtime_error(std::string("[") + op + "] cannot write " + temporary + ": " +
-                             reason());
-  }
-  try {
-    write(writer);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-      throw std::runtime_error(std::string("[") + op + "] cannot write " + path + ": " + reason());
-    }
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
-  }
+  base::ReplacedFile file(op, path);
+  ReplacementWriter writer(file);
+  write(writer);
+  file.commit();
 }
 
 }  // namespace holdfast::io

@@ -1,7 +1,10 @@
 """Saving and loading, by name and through file objects; NumPy reads what we write and the other way round."""
 
+import concurrent.futures
 import io
+import os
 import pathlib
+import zipfile
 
 import numpy as np
 import pytest
@@ -72,3 +75,43 @@ def test_bad_files(tmp_path):
     mx.save(tmp_path / "b.npy", A)
     with pytest.raises(ValueError):
         mx.load(tmp_path / "b.npy", return_metadata=True)
+
+
+@pytest.mark.parametrize("save", [mx.savez, mx.savez_compressed])
+def test_npz_goes_through_links_and_keeps_the_mode(tmp_path, save):
+    target, link = tmp_path / "target.npz", tmp_path / "link.npz"
+    link.symlink_to("target.npz")
+    save(link, A)  # makes what the link leads to
+    target.chmod(0o600)
+    save(link, A, B)
+    assert link.is_symlink() and target.stat().st_mode & 0o777 == 0o600
+    assert mx.load(link)["arr_1"].tolist() == B.tolist()
+
+
+def test_npz_to_what_is_no_regular_file(tmp_path):
+    pipe = tmp_path / "pipe.npz"
+    os.mkfifo(pipe)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        got = threads.submit(pipe.read_bytes)
+        mx.savez(pipe, A)
+        assert np.load(io.BytesIO(got.result()))["arr_0"].tolist() == A.tolist()
+    assert pipe.is_fifo()
+    full = tmp_path / "full.npz"
+    full.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        mx.savez(full, A)
+    assert full.is_char_device() and sorted(os.listdir(tmp_path)) == ["full.npz", "pipe.npz"]
+
+
+def test_npz_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    mx.savez(path, A)
+    before = path.read_bytes()
+
+    def fails(*_):
+        raise OSError("no luck")
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", fails)
+    with pytest.raises(OSError, match="no luck"):
+        mx.savez(path, B)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["a.npz"]

@@ -6,6 +6,7 @@
 
 #include "arguments.h"
 #include "array_type.h"
+#include "base/replaced_file.h"
 #include "io/memory_reader.h"
 #include "ops.h"
 
@@ -197,6 +198,28 @@ PyObject* save_quantised(Arguments& a) {
   return give_none();
 }
 
+constexpr const char* replaced_file_name = "holdfast.ReplacedFile";
+
+// For what Python writes itself: the descriptor to write to, and what puts the file in its place.
+PyObject* replace_file(Arguments& a) {
+  auto made = std::make_unique<base::ReplacedFile>(a.text(1), a.text(0));
+  const int descriptor = made->descriptor();
+  PyObject* capsule = PyCapsule_New(made.get(), replaced_file_name, [](PyObject* self) {
+    delete static_cast<base::ReplacedFile*>(PyCapsule_GetPointer(self, replaced_file_name));
+  });
+  if (!capsule) throw PythonError();
+  made.release();
+  Object owner = Object::steal(capsule), number = Object::steal(PyLong_FromLong(descriptor));
+  return PyTuple_Pack(2, number.get(), owner.get());
+}
+
+PyObject* commit_file(Arguments& a) {
+  void* file = PyCapsule_GetPointer(a.object(0), replaced_file_name);
+  if (!file) throw PythonError();
+  static_cast<base::ReplacedFile*>(file)->commit();
+  return give_none();
+}
+
 constexpr Row rows[] = {
     {"_load_npy", "(source, stream)", "For the package itself.", "",
      [](Arguments& a) {
@@ -219,6 +242,8 @@ constexpr Row rows[] = {
      save_array},
     {"_save_safetensors", "(file, arrays, metadata)",
      "For the package itself; None: returns the bytes.", "", save_tensors},
+    {"_replace_file", "(file, op)", "For the package itself.", "", replace_file},
+    {"_commit_file", "(replaced)", "For the package itself.", "", commit_file},
     {"_save_gguf", "(file, arrays, metadata)", "For the package itself.", "", save_quantised},
 };
 

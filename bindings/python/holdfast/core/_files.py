@@ -43,10 +43,23 @@ def _save_archive(file, args, kwargs, compressed):
         if not isinstance(value, _core.array):
             raise ValueError(f"[savez] {name} must be an array, got {type(value).__name__}")
     _core.eval(arrays)
-    with zipfile.ZipFile(file if _is_file(file) else _path(file, ".npz"), "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
-        for name, value in arrays.items():
-            with archive.open(name + ".npy", "w", force_zip64=True) as entry:
-                entry.write(_core._save_npy(None, value))
+
+    def write(target):
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
+            for name, value in arrays.items():
+                with archive.open(name + ".npy", "w", force_zip64=True) as entry:
+                    entry.write(_core._save_npy(None, value))
+
+    if _is_file(file):
+        write(file)
+        return
+    descriptor, replaced = _core._replace_file(_path(file, ".npz"), "savez")
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as target:
+            write(target)
+        _core._commit_file(replaced)
+    finally:
+        del replaced  # what was not committed is gone before anybody sees the exception
 
 
 def savez(file, *args, **kwargs):

@@ -1,14 +1,18 @@
 #include "exec/layers/capture/capture_file.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <vector>
+
+#include "base/replaced_file.h"
 
 namespace holdfast::exec::capture {
 namespace {
@@ -31,8 +35,7 @@ create table memory(id integer primary key, events integer not null);
 
 CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
     : path_(path), compressor_(ZSTD_createCCtx()) {
-  // What is there may be no database: SQLite would not touch it then.
-  if (!path.empty()) ::unlink(path.c_str());
+  const bool is_new = make_empty();
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   try {
     if (sqlite3_open_v2(path.c_str(), &database_, flags, nullptr) != SQLITE_OK) fail("open");
@@ -61,9 +64,25 @@ CaptureFile::CaptureFile(const std::string& path, uint64_t max_bytes)
     commit();
   } catch (...) {
     close();
-    if (!path.empty()) ::unlink(path.c_str());  // nothing is in it
+    if (is_new) ::unlink(base::followed_links(path).value_or(path).c_str());  // nothing is in it
     throw;
   }
+}
+
+// What is there may be no database, which SQLite would not touch. A file is emptied and not made
+// anew: its links, mode and owner stay. Is there none?
+bool CaptureFile::make_empty() {
+  struct stat state;
+  if (path_.empty() || ::stat(path_.c_str(), &state) != 0) return !path_.empty();
+  const char* reason = nullptr;
+  if (!S_ISREG(state.st_mode))
+    reason = "expected a regular file, got a folder, a pipe or a device";
+  else if (::truncate(path_.c_str(), 0) != 0)
+    reason = std::strerror(errno);
+  if (!reason) return false;
+  std::string problem = "[capture] cannot write \"" + path_ + "\": " + reason;
+  ZSTD_freeCCtx(compressor_);
+  throw std::runtime_error(problem);
 }
 
 CaptureFile::~CaptureFile() { close(); }

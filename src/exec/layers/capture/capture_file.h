@@ -32,7 +32,7 @@ enum class Moment : int {
 // Every function throws std::runtime_error, with SQLite's reason, when it cannot write.
 class CaptureFile {
  public:
-  // Makes the file, with its format and the state "recording"; one that is there is replaced.
+  // Makes the file, with its format and the state "recording"; one that is there is emptied.
   // `max_bytes`: 0, or when to say that it is full.
   CaptureFile(const std::string& path, uint64_t max_bytes);
   ~CaptureFile();
@@ -63,6 +63,7 @@ class CaptureFile {
   sqlite3_stmt* prepare(const char* sql);
   [[noreturn]] void fail(const char* doing);
   void close();
+  bool make_empty();
   template <class... Values>
   void insert(sqlite3_stmt* statement, const Values&... values);
 
