@@ -8,6 +8,7 @@
 
 #include "ops/support.h"
 #include "ops/views.h"
+#include "transforms/differentiate.h"
 
 namespace holdfast {
 
@@ -146,7 +147,10 @@ Arrays outputs_of(const Rules& rules, const Arrays& arguments, const Arrays& res
   }
   return detail::make_all_checked(
       std::move(shapes), dtypes,
-      std::make_shared<CustomTransforms>(to_stream({}), rules, arguments.size()), inputs);
+      std::make_shared<CustomTransforms>(
+          to_stream(results.empty() ? StreamOrDevice() : detail::stream_of(results[0])), rules,
+          arguments.size()),
+      inputs);
 }
 
 // The rules of the mapped function: each rule, mapped.

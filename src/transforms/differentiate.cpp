@@ -97,12 +97,15 @@ std::optional<array> find(const Values& values, const array& a) {
 
 }  // namespace
 
+StreamOrDevice stream_of(const array& a) {
+  if (a.has_primitive()) return a.primitive().stream();
+  return {};
+}
+
 std::vector<array> traced(const std::vector<array>& arrays) {
   std::vector<array> tracers;
   for (const array& a : arrays) {
-    StreamOrDevice s;
-    if (a.has_primitive()) s = a.primitive().stream();
-    tracers.push_back(make_node<Identity>(a.shape(), a.dtype(), {a}, s));
+    tracers.push_back(make_node<Identity>(a.shape(), a.dtype(), {a}, stream_of(a)));
     tracers.back().set_tracer(true);
   }
   return tracers;
@@ -123,9 +126,11 @@ std::vector<array> pull_back(const std::vector<array>& from, const std::vector<a
     if (!is_new) place->second = accumulate(place->second, part);
   };
   for (size_t i = 0; i < to.size(); ++i) {
+    OnStreamOf scope(to[i]);
     if (tape.depends(to[i])) add_to(to[i], cotangents[i]);
   }
   for (size_t i = tape.calls().size(); i-- > 0;) {
+    OnStreamOf scope(tape.calls()[i]);
     DifferentiatedCall call(tape.calls()[i], tape);
     std::vector<array> given;
     bool any = false;
@@ -143,7 +148,7 @@ std::vector<array> pull_back(const std::vector<array>& from, const std::vector<a
   std::vector<array> result;
   for (const array& a : from) {
     std::optional<array> sum = find(sums, a);
-    result.push_back(sum ? *sum : zeros_like(a));
+    result.push_back(sum ? *sum : zeros_like(a, to.empty() ? StreamOrDevice() : stream_of(to[0])));
     sums.erase(a.id());
   }
   return result;
@@ -157,6 +162,7 @@ std::vector<array> push_forward(const std::vector<array>& from, const std::vecto
     if (tape.depends(from[i])) known.try_emplace(from[i].id(), tangents[i]);
   }
   for (const array& node : tape.calls()) {
+    OnStreamOf scope(node);
     DifferentiatedCall call(node, tape);
     std::vector<array> given;
     for (const array& input : pick(call.inputs, call.argnums)) given.push_back(*find(known, input));
@@ -168,7 +174,7 @@ std::vector<array> push_forward(const std::vector<array>& from, const std::vecto
   std::vector<array> result;
   for (const array& a : to) {
     std::optional<array> tangent = find(known, a);
-    result.push_back(tangent ? *tangent : zeros_like(a));
+    result.push_back(tangent ? *tangent : zeros_like(a, stream_of(a)));
   }
   return result;
 }

@@ -1,11 +1,29 @@
 // The two directions of differentiation, on graphs that were traced.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <holdfast/array.h>
+#include <holdfast/primitive.h>
+#include <holdfast/stream.h>
 
 namespace holdfast::detail {
+
+// The stream of the op that computes the array; without one the default.
+StreamOrDevice stream_of(const array& a);
+
+// What a transform builds for an op runs on that op's stream: while one of these is alive, it is
+// the default. A graph on one stream does not wait for another because it was transformed.
+class OnStreamOf {
+ public:
+  explicit OnStreamOf(const array& a) {
+    if (a.has_primitive()) context_.emplace(a.primitive().stream());
+  }
+
+ private:
+  std::optional<StreamContext> context_;
+};
 
 // Nodes that are the arrays, as far as values go, and that a trace starts from.
 std::vector<array> traced(const std::vector<array>& arrays);

@@ -36,7 +36,7 @@ std::vector<array> converted(const char* op, const char* what, std::vector<array
       throw std::invalid_argument(text("[", op, "] ", what, " ", i, " must have the shape ",
                                        expected[i].shape(), ", got ", given[i].shape()));
     }
-    given[i] = astype(given[i], expected[i].dtype());
+    given[i] = astype(given[i], expected[i].dtype(), detail::stream_of(expected[i]));
   }
   return given;
 }

@@ -58,6 +58,7 @@ class Mapper {
     std::vector<array> alive;  // so that no other node gets the address of one that is known
     for (const array& call : tape.calls()) {
       std::vector<array> outputs = call.outputs();
+      detail::OnStreamOf scope(call);
       Mapped results = map_call(call, outputs, mapped_of(call.inputs()));
       for (size_t k = 0; k < outputs.size(); ++k) {
         known.insert_or_assign(outputs[k].id(), std::pair{results.values[k], results.axes[k]});
@@ -256,7 +257,8 @@ std::vector<array> vmap_replace(const std::vector<array>& inputs,
                                    " is out of range for output ", i, " with ", ndim,
                                    " dimensions"));
     }
-    value = moveaxis(with_mapped_axis(value, results.axes[i], size, {}), 0, targets[i]);
+    StreamOrDevice s = stream_of(value);
+    value = moveaxis(with_mapped_axis(value, results.axes[i], size, s), 0, targets[i], s);
   }
   return results.values;
 }
