@@ -60,6 +60,9 @@ struct Command {
   // copy: source → target; fill: `pattern_size` bytes at `source` repeated over target
   const void* source = nullptr;
   void* target = nullptr;
+  // Calls a function of the program (Encoder::host_callback), which may wait for another stream, or
+  // for anything else.
+  bool may_wait = false;
   size_t bytes = 0;
   size_t pattern_size = 0;
   // dispatch: the pipeline over a grid; `work` is the bytes that are bound

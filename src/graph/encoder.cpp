@@ -136,6 +136,8 @@ void Encoder::add_native(const char* op, int64_t tasks, int64_t work, void* plac
   command.work = work;
   command.parameters = place;
   command.run = run;
+  // Host callbacks state no work; what moves bytes waits for nothing.
+  command.may_wait = work == 0 && !mutated(Mutant::functions_may_wait);
   queue_.add(std::move(command), destroy);
 }
 

@@ -90,6 +90,11 @@ void swap_element_bytes(char* data, size_t bytes, size_t item) {
   for (size_t i = 0; i + item <= bytes; i += item) std::reverse(data + i, data + i + item);
 }
 
+// A reader that a program made may wait for whatever it likes: none, as for a host callback.
+int64_t stated_work(const Reader& reader, size_t bytes) {
+  return reader.reads_in_parallel() ? static_cast<int64_t>(bytes) : 0;
+}
+
 // Reads its elements from the file when it is evaluated.
 class Load final : public Op {
  public:
@@ -110,7 +115,7 @@ class Load final : public Op {
     bool parallel = reader_->reads_in_parallel();
     size_t chunk = parallel ? read_chunk : bytes;
     encoder.native(name(), static_cast<int64_t>((bytes + chunk - 1) / chunk),
-                   static_cast<int64_t>(bytes),
+                   stated_work(*reader_, bytes),
                    [=, reader = reader_, offset = offset_](int64_t begin, int64_t end) {
                      size_t first = static_cast<size_t>(begin) * chunk;
                      size_t last = std::min(bytes, static_cast<size_t>(end) * chunk);
@@ -162,7 +167,7 @@ class LoadConverted final : public Op {
       grain = blocks_;
       tasks = 1;
     }
-    encoder.native(name(), tasks, static_cast<int64_t>(out.nbytes()),
+    encoder.native(name(), tasks, stated_work(*reader_, out.nbytes()),
                    [=, reader = reader_, offset = offset_, blocks = blocks_,
                     block_bytes = block_bytes_, convert = convert_](int64_t begin, int64_t end) {
                      std::vector<char> source;

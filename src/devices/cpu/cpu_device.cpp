@@ -321,9 +321,13 @@ class CpuDevice final : public Device, private TaskRunner {
     }
     if (!mutated(Mutant::unblock)) unblock();
     if (after_completion) {
+      ++running_;
       lock.unlock();
+      begin_waiting();
       after_completion();
+      end_waiting();
       lock.lock();
+      --running_;
     }
   }
 
@@ -342,11 +346,12 @@ class CpuDevice final : public Device, private TaskRunner {
 
   // --- workers ---
 
-  // Do as many threads run lists or help as there are cores for? One worker may always be awake, so
-  // that work that nobody waits for goes on.
+  // Do as many threads run lists or help as there are cores for? Those inside functions of the
+  // program do not count: they may wait for what a thread that is called now will run. One worker
+  // may always be awake, so that work that nobody waits for goes on.
   bool cores_are_busy() const {
     int awake = static_cast<int>(workers_.size()) - idle_workers_ + woken_workers_;
-    return awake > 0 && running_ + woken_workers_ >= threads_;
+    return awake > 0 && running_ - waiting_ + woken_workers_ >= threads_;
   }
 
   // With the mutex held. Without a worker the work is done by whoever waits for it; with all cores
@@ -363,7 +368,8 @@ class CpuDevice final : public Device, private TaskRunner {
       calls_.fetch_add(1, std::memory_order_relaxed);
       return woken_workers_ > looking_workers_;
     }
-    if (static_cast<int>(workers_.size()) >= threads_ || stopping_) return false;
+    // A queue runs one list at a time: there are never more workers than cores and queues.
+    if (static_cast<int>(workers_.size()) >= threads_ + waiting_ || stopping_) return false;
     try {
       if (!fault::hit(fault::Point::thread_start)) {
         workers_.emplace_back("holdfast-" + std::to_string(workers_.size()), [this] { work(); });
@@ -497,6 +503,18 @@ class CpuDevice final : public Device, private TaskRunner {
     if (error) std::rethrow_exception(error);
   }
 
+  // What the calling thread was to run next has to be run by another one.
+  void begin_waiting() noexcept override {
+    std::lock_guard guard(mutex_);
+    ++waiting_;
+    if (ready_.first) wake_worker();
+  }
+
+  void end_waiting() noexcept override {
+    std::lock_guard guard(mutex_);
+    --waiting_;
+  }
+
   const int threads_;
   sync::Mutex mutex_;
   // Everything below is guarded by mutex_.
@@ -510,6 +528,7 @@ class CpuDevice final : public Device, private TaskRunner {
   int looking_workers_ = 0;          // of those: not asleep yet
   sync::Atomic<uint64_t> calls_{0};  // of workers; changed with the mutex held
   int running_ = 0;                  // threads that run a list or help: workers and others
+  int waiting_ = 0;                  // of those: inside a function of the program
   int unfinished_ = 0;               // lists submitted and not completed
   uint64_t searches_ = 0;            // of find_ready
   bool stopping_ = false;

@@ -140,12 +140,22 @@ void run_dispatch(const CommandList& list, const Command& command, TaskRunner& r
 }
 
 void run_command(const CommandList& list, Command& command, TaskRunner& runner) {
+void run_function_of_program(const Command& command, TaskRunner& runner) {
+  struct Waiting {
+    explicit Waiting(TaskRunner& r) : runner(r) { runner.begin_waiting(); }
+    ~Waiting() { runner.end_waiting(); }
+    TaskRunner& runner;
+  } waiting(runner);
+  runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
+}
+
   if (fault::hit(fault::Point::dispatch))
     throw std::runtime_error("injected failure of a dispatch");
   int64_t chunks = (static_cast<int64_t>(command.bytes) + copy_chunk - 1) / copy_chunk;
   switch (command.kind) {
     case Command::Kind::native:
       runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
+      if (command.may_wait) return run_function_of_program(command, runner);
       break;
     case Command::Kind::copy:
       runner.run_tasks(run_copy, &command, chunks, command.work);

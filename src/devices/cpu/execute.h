@@ -14,6 +14,9 @@ class TaskRunner {
   virtual ~TaskRunner() = default;
   virtual void run_tasks(void (*run)(void*, int64_t, int64_t), void* parameters, int64_t tasks,
                          int64_t work) = 0;
+  // Around a command that may wait: the calling thread is not counted as one that runs commands.
+  virtual void begin_waiting() noexcept = 0;
+  virtual void end_waiting() noexcept = 0;
 };
 
 // Runs every command. A command whose input failed is skipped and hands the failure on; one that
