@@ -242,12 +242,22 @@ namespace {
   exec::layers::slow::on_host_access(*exec::buffer_of(a.buffer()), begin, end);
 }
 
+// What went wrong with the array's data, as far as commands have run; null: nothing.
+exec::Failure* failure_of(const Node& node) {
+  if (!node.data || !node.data->buffer.ptr()) return nullptr;
+  return exec::buffer_of(node.data->buffer)->failure();
+}
+
 }  // namespace
 
 void* array::data_address() const {
   if (!node()->data) return nullptr;
   if (exec::layers::want(exec::Layer::host_accesses)) [[unlikely]]
     tell_layers_of_access(*this);
+  // Who did not wait, or caught what `wait` threw, does not read what was never written.
+  if (exec::Failure* failure = failure_of(*node()); failure && !EncoderScope::current()) {
+    failure->raise();
+  }
   return static_cast<char*>(node()->data->buffer.raw_ptr()) + node()->offset;
 }
 
@@ -395,15 +405,6 @@ void array::set_status(Status status) {
   node()->status.store(static_cast<uint8_t>(status), std::memory_order_release);
 }
 
-namespace {
-
-void throw_if_failed(const Node& node) {
-  if (!node.data || !node.data->buffer.ptr()) return;
-  if (exec::Failure* failure = exec::buffer_of(node.data->buffer)->failure()) failure->raise();
-}
-
-}  // namespace
-
 bool array::is_available() const {
   Status now = status();
   return now == available || (now == evaluated && node()->event.is_signaled());
@@ -412,7 +413,7 @@ bool array::is_available() const {
 void array::wait() {
   if (status() != evaluated) return;
   node()->event.wait();
-  throw_if_failed(*node());
+  if (exec::Failure* failure = failure_of(*node())) failure->raise();
   set_status(available);
 }
 

@@ -6,8 +6,9 @@
 
 namespace holdfast::python {
 
+// What was computed by now may have failed: then `wait` throws what went wrong.
 void materialise(array& a) {
-  if (a.is_available()) return;
+  if (a.is_available()) return a.wait();
   WithoutGil released;
   a.eval();
   a.wait();
