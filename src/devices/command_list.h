@@ -50,6 +50,9 @@ struct Command {
   const char* detail = "";  // which of its commands
   label::Label label;
   uint32_t first_binding = 0, binding_count = 0;
+  // What a program's primitive reads and writes as a whole, whether this command bound it or not:
+  // decides failures only. Hazards and layers go by the command's own bindings.
+  uint32_t first_of_op = 0, count_of_op = 0;
   uint32_t first_edge = 0, edge_count = 0;
   int64_t tasks = 1;  // native: run(parameters, begin, end) over ranges of [0, tasks)
   int64_t work = 0;   // bytes moved, or an equivalent: decides how many threads help
@@ -57,12 +60,12 @@ struct Command {
   void (*run)(void*, int64_t, int64_t) = nullptr;
   void* parameters = nullptr;
   uint32_t parameter_bytes = 0;
-  // copy: source → target; fill: `pattern_size` bytes at `source` repeated over target
-  const void* source = nullptr;
-  void* target = nullptr;
   // Calls a function of the program (Encoder::host_callback), which may wait for another stream, or
   // for anything else.
   bool may_wait = false;
+  // copy: source → target; fill: `pattern_size` bytes at `source` repeated over target
+  const void* source = nullptr;
+  void* target = nullptr;
   size_t bytes = 0;
   size_t pattern_size = 0;
   // dispatch: the pipeline over a grid; `work` is the bytes that are bound

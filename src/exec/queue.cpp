@@ -81,6 +81,17 @@ Event Queue::Transaction::commit() {
   return event;
 }
 
+void Queue::Transaction::cover_commands() {
+  CommandList& list = queue_.open();
+  uint32_t first = queue_.first_pending_binding_;
+  for (size_t i = commands_; i < list.commands.size(); ++i) {
+    Command& command = list.commands[i];
+    if (mutated(Mutant::failure_of_op)) continue;
+    command.first_of_op = first;
+    command.count_of_op = static_cast<uint32_t>(list.bindings.size()) - first;
+  }
+}
+
 bool Queue::Transaction::has_native() const {
   const std::vector<Command>& commands = queue_.open_->commands;
   return std::any_of(commands.begin() + static_cast<std::ptrdiff_t>(commands_), commands.end(),

@@ -45,6 +45,9 @@ class Queue {
     Event commit();
     // Keeps what the op was with the list (NotedOp).
     void describe(NotedOp op) { noted_ = std::move(op); }
+    // What was bound since the op's last command counts for each of its commands, as far as
+    // failures go (Command::first_of_op).
+    void cover_commands();
     // Has the op encoded a native command so far?
     bool has_native() const;
 

@@ -11,6 +11,7 @@
 #include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "exec/runtime.h"
+#include "graph/check_outputs.h"
 #include "graph/claim.h"
 #include "graph/encoder_scope.h"
 #include "graph/eval_errors.h"
@@ -179,7 +180,7 @@ class Evaluator {
       // The name lives with the primitive, which others may drop once the claim is given up.
       std::shared_ptr<Primitive> primitive = node.node()->primitive;
       undo(node);
-      rethrow_with_op(primitive->name());
+      rethrow_with_op(primitive ? primitive->name() : "eval");  // it may have detached its output
     }
     try_again(std::move(failed));
   }
@@ -201,6 +202,11 @@ class Evaluator {
       outputs_.push_back(node);
     }
     bool keep = keep_graph_ || (n.tracer && detail::in_tracing());
+    const bool is_of_library = primitive.traits().is_of_library;
+    // A program's primitive may detach its outputs, or do what it likes to its list of them.
+    std::shared_ptr<Primitive> kept = is_of_library ? nullptr : n.primitive;
+    std::vector<array> given = is_of_library ? std::vector<array>() : outputs_;
+    std::vector<array>& outputs = is_of_library ? outputs_ : given;
     primitive.prepare();
     Event event;
     {
@@ -210,17 +216,12 @@ class Evaluator {
       std::optional<OpNoteWriter> note;
       if (exec::capture::wants_notes()) note.emplace(n.inputs);
       if (primitive.device() == Device::gpu) {
-        primitive.eval_gpu(n.inputs, outputs_);
+        primitive.eval_gpu(n.inputs, outputs);
       } else {
-        primitive.eval_cpu(n.inputs, outputs_);
+        primitive.eval_cpu(n.inputs, outputs);
       }
-      for (const array& output : outputs_) {
-        if (!output.data_shared_ptr()) {
-          throw std::logic_error(
-              std::string("[") + primitive.name() +
-              "] did not give its output any data (set_data, copy_shared_buffer)");
-        }
-      }
+      detail::check_outputs(primitive, outputs, outputs_);
+      if (!is_of_library) bind_to_op(transaction, scope.encoder, n.inputs);
       if (note) {
         transaction.describe(note->single(primitive, outputs_, transaction.has_native()));
       }
@@ -238,6 +239,15 @@ class Evaluator {
     outputs_.clear();
     // Not while claims are held: commands and deleters would run under them.
     if (group_.empty()) queue.settle_small_lists(will_wait_);
+  }
+
+  // A command that a program encoded for its primitive may have bound less than it touches. Arrays
+  // of the op live until the list has completed; if its function throws, the outputs have failed.
+  void bind_to_op(exec::Queue::Transaction& transaction, Encoder& encoder,
+                  const std::vector<array>& inputs) {
+    for (const array& input : inputs) encoder.input(input);
+    for (array& output : outputs_) encoder.output(output);
+    transaction.cover_commands();
   }
 
   // An op that encoded nothing shares an input's data, and is there when that is.

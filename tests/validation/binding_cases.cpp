@@ -14,15 +14,16 @@ void raw_range(int64_t begin, int64_t end, bool writes) {
   }));
 }
 
-// An output with memory for fewer elements than it has.
-void small_output(size_t bytes) {
+// A temporary with memory for fewer elements than it has. (An output of the op would be refused.)
+void small_temporary(size_t bytes) {
   OwnStream s;
-  eval(make_op("Small", s, {}, {16},
-               [bytes](Encoder& encoder, const auto&, std::vector<array>& out) {
-                 out[0].set_data(encoder.allocate(bytes));
-                 encoder.output(out[0]);
-                 hold(encoder, "write", out[0].data<int32_t>());
-               }));
+  eval(lone_op("Small", s, [bytes](Encoder& encoder, array& out) {
+    array temporary(Shape{16}, int32, nullptr, {});
+    temporary.set_data(encoder.allocate(bytes));
+    encoder.output(temporary);
+    encoder.output(out);
+    hold(encoder, "write", temporary.data<int32_t>());
+  }));
 }
 
 // Dispatches a kernel "probe" with arguments x and y.
@@ -208,8 +209,8 @@ const ValidationCase cases[] = {
             {"access", "read"}, {"buffer_bytes", "64"}),
     BINDING("out-of-range", "a command writes before the start of a buffer", raw_range(-4, 8, true),
             raw_range(4, 8, true), {"op", "Raw"}, {"bytes", "-4-8"}, {"access", "write"}),
-    BINDING("out-of-range", "an output has memory for half of its elements", small_output(32),
-            small_output(64), {"op", "Small"}, {"bytes", "0-64"}, {"buffer_bytes", "32"}),
+    BINDING("out-of-range", "a temporary has memory for half of its elements", small_temporary(32),
+            small_temporary(64), {"op", "Small"}, {"bytes", "0-64"}, {"buffer_bytes", "32"}),
     BINDING("too-small", "two bytes are bound to an int", bound_bytes(2, 4), bound_bytes(4, 4),
             {"kernel", "probe"}, {"argument", "x"}, {"slot", "0"}, {"bound_bytes", "2"}),
     BINDING("too-small", "a float is bound to a struct of 24 bytes", bound_bytes(4, 24),

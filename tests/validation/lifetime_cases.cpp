@@ -79,23 +79,6 @@ void malloced_scratch(bool binds) {
   eval(y);
 }
 
-// The op does not bind what it reads; the caller lets go of it in flight.
-void unbound_input(bool binds) {
-  OwnStream s;
-  Gate gate(s);
-  std::optional<array> x = counting(48);
-  array y = make_op("Forgetful", s, {*x}, {48},
-                    [binds](Encoder& encoder, const auto& in, std::vector<array>& out) {
-                      encoder.allocate(out[0]);
-                      if (binds) encoder.input(in[0]);
-                      encoder.output(out[0]);
-                      hold(encoder, "reads x", in[0].template data<int32_t>());
-                    });
-  async_eval(y);
-  x.reset();
-  gate.open();
-}
-
 // An op that throws has encoded nothing: what it held was no mistake.
 void op_that_throws() {
   OwnStream s;
@@ -251,12 +234,6 @@ const ValidationCase cases[] = {
      [] { malloced_scratch(false); },
      [] { malloced_scratch(true); },
      {{"op", "Workspace"}, {"buffer_op", "malloc"}, {"buffer_bytes", "256"}}},
-    {"lifetime.temporary-not-bound",
-     "a primitive does not bind an input, which is dropped",
-     "lifetime",
-     [] { unbound_input(false); },
-     [] { unbound_input(true); },
-     {{"op", "Forgetful"}, {"command", "reads x"}, {"state", "in-flight"}}},
     {"lifetime.temporary-not-bound",
      "as above, beside an op that throws half-way",
      "lifetime",

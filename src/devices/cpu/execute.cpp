@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <stdexcept>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -139,7 +140,6 @@ void run_dispatch(const CommandList& list, const Command& command, TaskRunner& r
                    groups * running.kernel.work_of_group(threads_of_group(*command.dispatch)));
 }
 
-void run_command(const CommandList& list, Command& command, TaskRunner& runner) {
 void run_function_of_program(const Command& command, TaskRunner& runner) {
   struct Waiting {
     explicit Waiting(TaskRunner& r) : runner(r) { runner.begin_waiting(); }
@@ -149,13 +149,14 @@ void run_function_of_program(const Command& command, TaskRunner& runner) {
   runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
 }
 
+void run_command(const CommandList& list, Command& command, TaskRunner& runner) {
   if (fault::hit(fault::Point::dispatch))
     throw std::runtime_error("injected failure of a dispatch");
   int64_t chunks = (static_cast<int64_t>(command.bytes) + copy_chunk - 1) / copy_chunk;
   switch (command.kind) {
     case Command::Kind::native:
-      runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
       if (command.may_wait) return run_function_of_program(command, runner);
+      runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
       break;
     case Command::Kind::copy:
       runner.run_tasks(run_copy, &command, chunks, command.work);
@@ -169,9 +170,25 @@ void run_function_of_program(const Command& command, TaskRunner& runner) {
   }
 }
 
+std::span<const Binding> bindings_of(const CommandList& list, const Command& command) {
+  return std::span(list.bindings).subspan(command.first_binding, command.binding_count);
+}
+std::span<const Binding> bindings_of_op(const CommandList& list, const Command& command) {
+  return std::span(list.bindings).subspan(command.first_of_op, command.count_of_op);
+}
+
+// The failure of an input; null when there is none.
+Failure* failure_of_inputs(std::span<const Binding> bindings) {
+  if (mutated(Mutant::failure_of_inputs)) return nullptr;
+  for (const Binding& binding : bindings) {
+    if (binding.writes) continue;
+    if (Failure* failure = binding.buffer->failure()) return failure;
+  }
+  return nullptr;
+}
+
 // The failure that a command inherits or starts with; null when it may run.
 Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
-  const Binding* bindings = list.bindings.data() + command.first_binding;
 #if HOLDFAST_CHECKS
   if (command.pipeline && !Pipeline::is_alive(command.pipeline_identity)) {
     Ref<Failure> failure =
@@ -180,10 +197,10 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
     list.failed(list, command, failure);
     return failure;
   }
-  for (uint32_t i = 0; i < command.binding_count; ++i) {
-    if (bindings[i].buffer->identity() == bindings[i].identity) continue;
-    std::string what = "buffer #" + std::to_string(bindings[i].identity) + " (" +
-                       (bindings[i].writes ? "output" : "input") +
+  for (const Binding& binding : bindings_of(list, command)) {
+    if (binding.buffer->identity() == binding.identity) continue;
+    std::string what = "buffer #" + std::to_string(binding.identity) + " (" +
+                       (binding.writes ? "output" : "input") +
                        ") was released before the command that refers to it ran";
     Ref<Failure> failure =
         Failure::make(Failure::Kind::execution, command.op, command.label.get(), what.c_str());
@@ -191,9 +208,11 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
     return failure;
   }
 #endif
-  for (uint32_t i = 0; i < command.binding_count; ++i) {
-    if (bindings[i].writes || mutated(Mutant::failure_of_inputs)) continue;
-    if (Failure* failure = bindings[i].buffer->failure()) return Ref<Failure>(failure);
+  if (Failure* failure = failure_of_inputs(bindings_of(list, command))) {
+    return Ref<Failure>(failure);
+  }
+  if (Failure* failure = failure_of_inputs(bindings_of_op(list, command))) {
+    return Ref<Failure>(failure);
   }
   if (list.queue->cancelled.load(std::memory_order_relaxed) >= list.serial) {
     Ref<Failure> failure = Failure::make(Failure::Kind::cancelled, command.op, command.label.get(),
@@ -206,10 +225,12 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
 
 void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>& failure) {
   if (mutated(Mutant::failure_of_outputs)) return;
-  for (uint32_t i = 0; i < command.binding_count; ++i) {
-    const Binding& binding = list.bindings[command.first_binding + i];
-    if (binding.writes && binding.buffer->identity() == binding.identity)
-      binding.buffer->fail(failure);
+  for (std::span<const Binding> bindings :
+       {bindings_of(list, command), bindings_of_op(list, command)}) {
+    for (const Binding& binding : bindings) {
+      if (binding.writes && binding.buffer->identity() == binding.identity)
+        binding.buffer->fail(failure);
+    }
   }
 }
 
