@@ -14,6 +14,18 @@ import types
 USAGE = "usage: python -m holdfast.mlx (SCRIPT | -m MODULE | -c CODE) [ARGUMENT...]"
 
 
+class _WithoutMlx:
+    """Comes last in sys.meta_path: says what to do where the package of MLX is not installed."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith("mlx."):
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: holdfast has mlx.core, and takes the Python parts of MLX (mlx.nn, mlx.optimizers, mlx.utils) from "
+                f"its package, which is not installed here: pip install mlx", name=name)
+        return None
+
+
 def install():
     """From now on `import mlx.core` gives holdfast.core. Nothing happens when it does already."""
     import holdfast.core as core
@@ -28,6 +40,7 @@ def install():
             package = types.ModuleType("mlx", "MLX's package; its core is holdfast.core.")
             package.__path__ = []
             sys.modules["mlx"] = package
+            sys.meta_path.append(_WithoutMlx)
         else:
             importlib.import_module("mlx")
     sys.modules["mlx"].core = core

@@ -139,7 +139,7 @@ void add_array_helpers(PyObject* module) {
       {Py_tp_traverse, slot(traverse<AtObject>)},
       {Py_tp_clear, slot(clear<AtObject>)},
       {Py_mp_subscript, slot(select)},
-      {Py_tp_methods, Methods<at_rows>::methods()},
+      {Py_tp_methods, Methods<at_rows>::methods("ArrayAt")},
       {0, nullptr}};
   PyType_Spec at_spec = {
       "holdfast.core.ArrayAt", sizeof(AtObject), 0,

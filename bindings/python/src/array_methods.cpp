@@ -126,7 +126,7 @@ PyMethodDef* array_methods(PyObject* module) {
     row = {row.name, method_signature(function->signature), function->summary,
            method_examples(function->examples, row.name), function->function};
   }
-  return Methods<rows>::methods();
+  return Methods<rows>::methods("array");
 }
 
 }  // namespace holdfast::python

@@ -82,19 +82,6 @@ Signature parse_signature(const char* text) {
   return signature;
 }
 
-const char* make_docstring(const Row& row) {
-  // The first part is what inspect.signature reads.
-  std::string text = std::string(row.name) + row.signature + "\n--\n\n" + row.summary + "\n";
-  std::string_view examples = row.examples;
-  if (!examples.empty()) text += "\nExample:\n\n";
-  while (!examples.empty()) {
-    size_t end = examples.find('\n');
-    text += "    >>> " + std::string(examples.substr(0, end)) + "\n";
-    examples.remove_prefix(end == std::string_view::npos ? examples.size() : end + 1);
-  }
-  return (new std::string(std::move(text)))->c_str();
-}
-
 namespace {
 std::vector<std::pair<PyObject*, std::span<const Row>>> remembered;
 }

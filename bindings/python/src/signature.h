@@ -2,12 +2,13 @@
 //
 // The signature is the text that Python shows, "(a, /, axis=None, *, stream=None)", and the one
 // truth about parameters: arguments are bound and defaults are taken from it. Docstrings, stubs and
-// tests read the same rows: each example is an expression that the tests evaluate, and compare with
-// MLX where that is installed.
+// tests read the same rows, with what parameters.def and results.def say about them: each example
+// is an expression that the tests evaluate, and compare with MLX where that is installed.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,8 +49,9 @@ PyObject* call_row(const Row& row, const Signature& signature, PyObject* self, P
                    PyObject* keywords) noexcept;
 
 Signature parse_signature(const char* text);
-// What Python shows: the signature, the summary, the examples. Lives as long as the process.
-const char* make_docstring(const Row& row);
+// What Python shows for a row of a module or type, "holdfast.core.random" or "array"
+// (documentation.cpp). Lives as long as the process.
+const char* make_docstring(const Row& row, const Signature& signature, std::string_view owner);
 
 // The method tables of modules and types, made once. Each row gets a C function of its own, which
 // knows the row's place in its table.
@@ -80,15 +82,15 @@ struct Methods {
     return call_row(table[index], signatures[index], with_self, n + 1, names);
   }
 
-  static PyMethodDef* functions() {
-    return make([]<size_t... i>(std::index_sequence<i...>) {
+  static PyMethodDef* functions(std::string_view owner) {
+    return make(owner, []<size_t... i>(std::index_sequence<i...>) {
       ((definitions[i].ml_meth =
             reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&function<i>))),
        ...);
     });
   }
-  static PyMethodDef* methods() {
-    return make([]<size_t... i>(std::index_sequence<i...>) {
+  static PyMethodDef* methods(std::string_view owner) {
+    return make(owner, []<size_t... i>(std::index_sequence<i...>) {
       ((definitions[i].ml_meth =
             reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&method<i>))),
        ...);
@@ -97,13 +99,13 @@ struct Methods {
 
  private:
   template <typename SetFunctions>
-  static PyMethodDef* make(SetFunctions set_functions) {
+  static PyMethodDef* make(std::string_view owner, SetFunctions set_functions) {
     if (!definitions[0].ml_name) {
       for (size_t i = 0; i < count; ++i) {
         signatures[i] = parse_signature(table[i].signature);
         definitions[i].ml_name = table[i].name;
         definitions[i].ml_flags = METH_FASTCALL | METH_KEYWORDS;
-        definitions[i].ml_doc = make_docstring(table[i]);
+        definitions[i].ml_doc = make_docstring(table[i], signatures[i], owner);
       }
       set_functions(std::make_index_sequence<count>());
     }
@@ -117,7 +119,8 @@ const Row* find_row(PyObject* module, const char* name);
 
 template <auto& table>
 void add_rows(PyObject* module) {
-  if (PyModule_AddFunctions(module, Methods<table>::functions()) != 0) throw PythonError();
+  PyMethodDef* functions = Methods<table>::functions(PyModule_GetName(module));
+  if (PyModule_AddFunctions(module, functions) != 0) throw PythonError();
   remember_rows(module, table);
 }
 

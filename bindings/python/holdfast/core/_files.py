@@ -1,5 +1,7 @@
 """Saving and loading: npy, npz, safetensors, gguf; by name or through file objects."""
 
+from __future__ import annotations
+
 import os
 
 from holdfast._native import core as _core
@@ -18,8 +20,15 @@ def _path(file, ending=""):
     return path if path.endswith(ending) else path + ending
 
 
-def save(file, arr):
+def save(file: str | os.PathLike | IO[bytes], arr: array) -> None:
     """Saves an array as npy.
+
+    Args:
+        file (str | os.PathLike | IO[bytes]): the file; a name gets the ending .npy where it has none
+        arr (array): the array
+
+    Returns:
+        None
 
     Example:
 
@@ -62,8 +71,16 @@ def _save_archive(file, args, kwargs, compressed):
         del replaced  # what was not committed is gone before anybody sees the exception
 
 
-def savez(file, *args, **kwargs):
+def savez(file: str | os.PathLike | IO[bytes], *args: array, **kwargs: array) -> None:
     """Saves several arrays as npz: by their keyword, or as arr_0, arr_1, …
+
+    Args:
+        file (str | os.PathLike | IO[bytes]): the file; a name gets the ending .npz where it has none
+        args (array): arrays that are named arr_0, arr_1, …
+        kwargs (array): arrays by their names
+
+    Returns:
+        None
 
     Example:
 
@@ -72,8 +89,16 @@ def savez(file, *args, **kwargs):
     _save_archive(file, args, kwargs, False)
 
 
-def savez_compressed(file, *args, **kwargs):
+def savez_compressed(file: str | os.PathLike | IO[bytes], *args: array, **kwargs: array) -> None:
     """Saves several arrays as npz, compressed.
+
+    Args:
+        file (str | os.PathLike | IO[bytes]): the file; a name gets the ending .npz where it has none
+        args (array): arrays that are named arr_0, arr_1, …
+        kwargs (array): arrays by their names
+
+    Returns:
+        None
 
     Example:
 
@@ -82,8 +107,16 @@ def savez_compressed(file, *args, **kwargs):
     _save_archive(file, args, kwargs, True)
 
 
-def save_safetensors(file, arrays, metadata=None):
+def save_safetensors(file: str | os.PathLike | IO[bytes], arrays: dict[str, array], metadata: dict[str, str] | None = None) -> None:
     """Saves a dict of arrays as safetensors, with texts beside them.
+
+    Args:
+        file (str | os.PathLike | IO[bytes]): the file; a name gets the ending .safetensors where it has none
+        arrays (dict[str, array]): the arrays by their names
+        metadata (dict[str, str] | None): texts that are kept beside them
+
+    Returns:
+        None
 
     Example:
 
@@ -95,16 +128,34 @@ def save_safetensors(file, arrays, metadata=None):
         _core._save_safetensors(_path(file, ".safetensors"), arrays, metadata)
 
 
-def save_gguf(file, arrays, metadata=None):
-    """Saves a dict of arrays as gguf, with arrays, texts and lists of texts beside them."""
+def save_gguf(file: str | os.PathLike, arrays: dict[str, array], metadata: dict[str, array | str | list[str]] | None = None) -> None:
+    """Saves a dict of arrays as gguf, with arrays, texts and lists of texts beside them.
+
+    Args:
+        file (str | os.PathLike): the name of the file; gets the ending .gguf where it has none
+        arrays (dict[str, array]): the arrays by their names
+        metadata (dict[str, array | str | list[str]] | None): what is kept beside them
+
+    Returns:
+        None
+    """
     _core._save_gguf(_path(file, ".gguf"), arrays, {} if metadata is None else metadata)
 
 
-def load(file, /, format=None, return_metadata=False, *, stream=None):
+def load(file: str | os.PathLike | IO[bytes], /, format: str | None = None, return_metadata: bool = False, *, stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array | dict[str, array] | tuple[dict[str, array], dict[str, Any]]:
     """Loads an npy file as an array; npz, safetensors and gguf as a dict of arrays.
 
     The format is the ending of the name unless it is given. With `return_metadata`, what safetensors and gguf hold
     beside arrays comes too. Elements are read when an array is evaluated.
+
+    Args:
+        file (str | os.PathLike | IO[bytes]): the file
+        format (str | None): "npy", "npz", "safetensors" or "gguf"; None: by the ending of the name
+        return_metadata (bool): also what safetensors and gguf hold beside arrays
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream
+
+    Returns:
+        array | dict[str, array] | tuple[dict[str, array], dict[str, Any]]: the array, or arrays by name, or these and the metadata
     """
     if _is_file(file):
         if format is None:

@@ -1,5 +1,7 @@
 """The modules inside ``holdfast.core``: random, linalg, fft, fast, metal, cuda, distributed."""
 
+from __future__ import annotations
+
 import sys
 import types
 
@@ -47,11 +49,20 @@ def _module(name, doc, **members):
     return module
 
 
-def _start_capture(path, *, contents=True, digests=True, reference_files=False):
+def _start_capture(path: str | os.PathLike, *, contents: bool = True, digests: bool = True, reference_files: bool = False) -> None:
     """Records what runs into a file, for ``python -m holdfast trace``.
 
     Without ``contents`` it can be looked at, and not replayed; without ``digests`` a replay is not checked. With
     ``reference_files``, what was loaded from files is named instead of copied.
+
+    Args:
+        path (str | os.PathLike): the file
+        contents (bool): record what memory holds
+        digests (bool): record digests of what ops write
+        reference_files (bool): name what was loaded from files
+
+    Returns:
+        None
 
     Example:
 
@@ -60,8 +71,11 @@ def _start_capture(path, *, contents=True, digests=True, reference_files=False):
     _core._start_capture(str(path), contents, digests, reference_files)
 
 
-def _stop_capture():
+def _stop_capture() -> None:
     """Ends the recording.
+
+    Returns:
+        None
 
     Example:
 
@@ -70,18 +84,25 @@ def _stop_capture():
     _core._stop_capture()
 
 
-def _metal_is_available():
+def _metal_is_available() -> bool:
     """Do kernels in the Metal Shading Language run here?
+
+    Returns:
+        bool: whether they do
 
     Example:
 
         >>> mx.metal.is_available()
+        True
     """
     return _core._metal_is_available()
 
 
-def _metal_device_info():
+def _metal_device_info() -> dict[str, str | int]:
     """What is known about the device that runs kernels, as a dict.
+
+    Returns:
+        dict[str, str | int]: what is known
 
     Example:
 
@@ -108,12 +129,16 @@ metal = _module(
 )
 
 
-def _cuda_is_available():
+def _cuda_is_available() -> bool:
     """Is there a CUDA device?
+
+    Returns:
+        bool: whether there is
 
     Example:
 
         >>> mx.cuda.is_available()
+        False
     """
     return False
 
@@ -141,47 +166,98 @@ class Group:
 Group.__module__ = "holdfast.core.distributed"
 
 
-def _init(strict=False, backend="any", *, all_gather_factory=None):
+def _init(strict: bool = False, backend: str = "any", *, all_gather_factory: Any = None) -> Group:
     """The group of this process; with `strict`, an error, since no back-end is there.
+
+    Args:
+        strict (bool): raise where there is no back-end
+        backend (str): the name of a back-end, or "any"
+        all_gather_factory (Any): accepted for MLX's sake
+
+    Returns:
+        Group: the group
 
     Example:
 
         >>> mx.distributed.init().size()
+        1
     """
     _core._init_group(strict, backend)
     return Group()
 
 
-def _distributed_is_available(backend="any"):
+def _distributed_is_available(backend: str = "any") -> bool:
     """Is there a back-end for several processes?
+
+    Args:
+        backend (str): the name of a back-end, or "any"
+
+    Returns:
+        bool: whether there is
 
     Example:
 
         >>> mx.distributed.is_available()
+        False
     """
     return _core._group_available(backend)
 
 
 def _alone(name, summary):
-    def function(x, *, group=None, stream=None):
+    def function(x: array, *, group: Group | None = None, stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array:
         return _core.positive(x, stream=stream)
 
-    function.__doc__ = f"{summary} Of a group of one: the array.\n\nExample:\n\n    >>> mx.distributed.{name}(mx.ones(2))\n"
+    function.__doc__ = (
+        f"{summary} Of a group of one: the array.\n\nArgs:\n    x (array): the array of this process\n"
+        f"    group (Group | None): the group; None: that of all processes\n"
+        f"    stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream\n\nReturns:\n    array: the result, on every process\n\n"
+        f"Example:\n\n    >>> mx.distributed.{name}(mx.ones(2))\n    array([1, 1], dtype=float32)\n")
     return function
 
 
-def _send(x, dst, *, group=None, stream=None):
-    """Sends an array to another process: an error in a group of one."""
+def _send(x: array, dst: int, *, group: Group | None = None, stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array:
+    """Sends an array to another process: an error in a group of one.
+
+    Args:
+        x (array): the array
+        dst (int): the rank of the process that receives it
+        group (Group | None): the group; None: that of all processes
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream
+
+    Returns:
+        array: the array
+    """
     raise ValueError("[send] a group of one process has nobody to send to")
 
 
-def _recv(shape, dtype, src, *, group=None, stream=None):
-    """Receives an array from another process: an error in a group of one."""
+def _recv(shape: Sequence[int], dtype: Dtype, src: int, *, group: Group | None = None, stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array:
+    """Receives an array from another process: an error in a group of one.
+
+    Args:
+        shape (Sequence[int]): its shape
+        dtype (Dtype): its dtype
+        src (int): the rank of the process that sends it
+        group (Group | None): the group; None: that of all processes
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream
+
+    Returns:
+        array: the array
+    """
     raise ValueError("[recv] a group of one process has nobody to receive from")
 
 
-def _recv_like(x, src, *, group=None, stream=None):
-    """Receives an array like another one: an error in a group of one."""
+def _recv_like(x: array, src: int, *, group: Group | None = None, stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array:
+    """Receives an array like another one: an error in a group of one.
+
+    Args:
+        x (array): an array of that shape and dtype
+        src (int): the rank of the process that sends it
+        group (Group | None): the group; None: that of all processes
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream
+
+    Returns:
+        array: the array
+    """
     raise ValueError("[recv_like] a group of one process has nobody to receive from")
 
 
@@ -217,13 +293,30 @@ def _window(window, win_length, n_fft, dtype):
     return _core.pad(window, (low, n_fft - win_length - low))
 
 
-def _stft(x, n_fft=2048, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
-          norm="backward", onesided=None, stream=None):
+def _stft(x: array, n_fft: int = 2048, hop_length: int | None = None, win_length: int | None = None, window: array | None = None,
+          center: bool = True, pad_mode: str = "reflect", norm: str = "backward", onesided: bool | None = None,
+          stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array:
     """The Fourier transforms of overlapping windows of a signal: (..., frequencies, frames).
+
+    Args:
+        x (array): signals, along the last axis
+        n_fft (int): samples that are transformed
+        hop_length (int | None): samples from one window to the next; None: win_length / 4
+        win_length (int | None): samples of a window; None: n_fft
+        window (array | None): the window, of `win_length` elements; None: Hann's
+        center (bool): the signal is padded so that frame i is centred at i * hop_length
+        pad_mode (str): how it is padded, as in pad, or "reflect"
+        norm (str): as in fft
+        onesided (bool | None): only the frequencies from 0 on; None: of real signals
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream
+
+    Returns:
+        array: complex64, of shape (..., frequencies, frames)
 
     Example:
 
         >>> mx.fft.stft(mx.arange(32, dtype=mx.float32), n_fft=8).shape
+        (5, 17)
     """
     win_length = n_fft if win_length is None else win_length
     hop = win_length // 4 if hop_length is None else hop_length
@@ -237,13 +330,30 @@ def _stft(x, n_fft=2048, hop_length=None, win_length=None, window=None, center=T
     return _core.swapaxes(transform(frames, axis=-1, norm=norm, stream=stream), -1, -2)
 
 
-def _istft(stft_matrix, n_fft=None, hop_length=None, win_length=None, window=None, center=True, norm="backward",
-           onesided=None, length=None, stream=None):
+def _istft(stft_matrix: array, n_fft: int | None = None, hop_length: int | None = None, win_length: int | None = None,
+           window: array | None = None, center: bool = True, norm: str = "backward", onesided: bool | None = None,
+           length: int | None = None, stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array:
     """The signal whose windows were transformed: the inverse of stft.
+
+    Args:
+        stft_matrix (array): what stft gave
+        n_fft (int | None): samples that were transformed; None: what follows from the shape
+        hop_length (int | None): samples from one window to the next; None: win_length / 4
+        win_length (int | None): samples of a window; None: n_fft
+        window (array | None): the window, of `win_length` elements; None: Hann's
+        center (bool): the signal is padded so that frame i is centred at i * hop_length
+        norm (str): as in fft
+        onesided (bool | None): only the frequencies from 0 on are there; None: yes
+        length (int | None): samples of the result; None: all
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream
+
+    Returns:
+        array: the signals
 
     Example:
 
         >>> mx.fft.istft(mx.fft.stft(mx.arange(32, dtype=mx.float32), n_fft=8), n_fft=8).shape
+        (32,)
     """
     onesided = True if onesided is None else onesided
     n_fft = (stft_matrix.shape[-2] - 1) * 2 if n_fft is None and onesided else n_fft or stft_matrix.shape[-2]
@@ -272,15 +382,34 @@ for _name, _function in (("stft", _stft), ("istft", _istft)):
     setattr(fft, _name, _function)
 
 
-def _gated_delta_update(q, k, v, gamma, beta, initial_state=None, mask=None, stream=None):
+def _gated_delta_update(q: array, k: array, v: array, gamma: array, beta: array, initial_state: array | None = None, mask: array | None = None,
+                        stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> list[array]:
     """The gated delta rule over time: each step the state decays by gamma, and moves by beta towards v at k.
 
     Shapes: q and k (batch, time, key heads, key size), v (batch, time, heads, value size), gamma and beta (batch,
     time, heads). Returns the outputs, in the shape of v, and the last state (batch, heads, value size, key size).
 
+    Args:
+        q (array): queries
+        k (array): keys
+        v (array): values
+        gamma (array): by what the state decays
+        beta (array): how far it moves
+        initial_state (array | None): the state before; None: zeros
+        mask (array | None): bool, of shape (batch, time): steps that count
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): where it runs: a stream, or the default stream of a device; None: the default stream
+
+    Returns:
+        list[array]: the outputs and the last state
+
     Example:
 
         >>> mx.fast.gated_delta_update(mx.ones((1, 2, 1, 4)), mx.ones((1, 2, 1, 4)), mx.ones((1, 2, 1, 4)), mx.ones((1, 2, 1)), mx.ones((1, 2, 1)))
+        [array([[[[4, 4, 4, 4]],
+                [[-8, -8, -8, -8]]]], dtype=float32), array([[[[-2, -2, -2, -2],
+                 [-2, -2, -2, -2],
+                 [-2, -2, -2, -2],
+                 [-2, -2, -2, -2]]]], dtype=float32)]
     """
     batch, time, heads, value_size = v.shape
     repeats = heads // k.shape[2]

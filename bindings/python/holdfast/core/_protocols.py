@@ -1,5 +1,7 @@
 """What arrays share with other packages: NumPy, DLPack, pickle, copy, format."""
 
+from __future__ import annotations
+
 import sys
 
 from holdfast._native import core as _core
@@ -19,16 +21,26 @@ class ArrayLike:
         return self._value if isinstance(self._value, _array) else self._value.__mlx_array__()
 
 
-def asarray(a, dtype=None, *, copy=None):
+def asarray(a: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> array:
     """An array of anything that ``array`` takes, sharing memory with a buffer where it can.
 
     NumPy arrays that are contiguous and of the right dtype are shared, unless `copy` is True; with `copy` False
     everything else is an error. The array must not be changed by others while it is shared.
 
+    Args:
+        a (Any): an array, a scalar, nested lists, or an object with a buffer
+        dtype (Dtype | None): the dtype of the result; None: inferred
+        copy (bool | None): True: always copy; False: never; None: where it must be
+
+    Returns:
+        array: shares memory with `a` unless it was copied
+
     Example:
 
         >>> mx.asarray([1, 2, 3])
+        array([1, 2, 3], dtype=int32)
         >>> mx.asarray(2.5, mx.float16)
+        array(2.5, dtype=float16)
     """
     if isinstance(a, _array):
         made = a if dtype is None or dtype == a.dtype else a.astype(dtype)
@@ -44,12 +56,20 @@ def asarray(a, dtype=None, *, copy=None):
     return _array(a, dtype)
 
 
-def from_dlpack(x, /, *, copy=None):
+def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
     """An array that shares the memory of another framework's, or of a capsule.
+
+    Args:
+        x (Any): an object with __dlpack__
+        copy (bool | None): True: copy the elements
+
+    Returns:
+        array: shares memory with `x` unless it was copied
 
     Example:
 
         >>> mx.from_dlpack(mx.array([1, 2]))
+        array([1, 2], dtype=int32)
     """
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"[from_dlpack] expected an object with __dlpack__, got {type(x).__name__}")

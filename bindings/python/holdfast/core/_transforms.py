@@ -1,5 +1,7 @@
 """Transforms of functions over trees: nested lists, tuples, dicts and namespaces with arrays as leaves."""
 
+from __future__ import annotations
+
 import copy
 import functools
 import itertools
@@ -174,27 +176,47 @@ def _make_value_and_grad(name, fun, argnums, argnames, only_scalar):
     return _named(fun, call)
 
 
-def value_and_grad(fun, argnums=None, argnames=()):
+def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()) -> Callable[..., tuple[Any, Any]]:
     """A function that returns the value of `fun` and its gradient by some arguments.
 
     `fun` returns a scalar array, or a tuple that begins with one. Arguments may be trees; the gradient has the same
     form.
 
+    Args:
+        fun (Callable[..., Any]): the function; the scalar is what is differentiated
+        argnums (int | Sequence[int] | None): the positional arguments to differentiate by; None: the first, or none where `argnames` are given
+        argnames (str | Sequence[str]): the keyword arguments to differentiate by
+
+    Returns:
+        Callable[..., tuple[Any, Any]]: takes the arguments of `fun`; gives what it returned, and the gradient: a tree like the argument, or a tuple of these
+
     Example:
 
         >>> mx.value_and_grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
+        (array(5, dtype=float32), array([2, 4], dtype=float32))
         >>> mx.value_and_grad(lambda x, y: (x * y).sum(), argnums=(0, 1))(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
+        (array(11, dtype=float32), (array([3, 4], dtype=float32), array([1, 2], dtype=float32)))
     """
     return _make_value_and_grad("value_and_grad", fun, argnums, argnames, False)
 
 
-def grad(fun, argnums=None, argnames=()):
+def grad(fun: Callable[..., Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()) -> Callable[..., Any]:
     """A function that returns the gradient of `fun`, which returns a scalar array.
+
+    Args:
+        fun (Callable[..., array]): the function
+        argnums (int | Sequence[int] | None): the positional arguments to differentiate by; None: the first, or none where `argnames` are given
+        argnames (str | Sequence[str]): the keyword arguments to differentiate by
+
+    Returns:
+        Callable[..., Any]: takes the arguments of `fun`; gives a tree like the argument, or a tuple of these
 
     Example:
 
         >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
+        array([2, 4], dtype=float32)
         >>> mx.grad(lambda p: (p["w"] * p["w"]).sum())({"w": mx.array([1.0, 2.0])})
+        {'w': array([2, 4], dtype=float32)}
     """
     both = _make_value_and_grad("grad", fun, argnums, argnames, True)
     return _named(fun, lambda *args, **kwargs: both(*args, **kwargs)[1])
@@ -208,23 +230,41 @@ def _as_list(result):
     raise ValueError(f"expected a function that returns arrays, got {type(result).__name__}")
 
 
-def vjp(fun, primals, cotangents):
+def vjp(fun: Callable[..., Any], primals: Sequence[array], cotangents: Sequence[array]) -> tuple[list[array], list[array]]:
     """The outputs of `fun`, and the cotangents of its inputs.
+
+    Args:
+        fun (Callable[..., array | Sequence[array]]): the function
+        primals (Sequence[array]): its arguments
+        cotangents (Sequence[array]): one for each output, of its shape
+
+    Returns:
+        tuple[list[array], list[array]]: the outputs, and a cotangent for each argument
 
     Example:
 
         >>> mx.vjp(lambda x: x * x, [mx.array([1.0, 2.0])], [mx.array([1.0, 1.0])])
+        ([array([1, 4], dtype=float32)], [array([2, 4], dtype=float32)])
     """
     _check_callable("vjp", fun)
     return tuple(_core._vjp(lambda arrays: _as_list(fun(*arrays)), primals, cotangents))
 
 
-def jvp(fun, primals, tangents):
+def jvp(fun: Callable[..., Any], primals: Sequence[array], tangents: Sequence[array]) -> tuple[list[array], list[array]]:
     """The outputs of `fun`, and their tangents.
+
+    Args:
+        fun (Callable[..., array | Sequence[array]]): the function
+        primals (Sequence[array]): its arguments
+        tangents (Sequence[array]): one for each argument, of its shape
+
+    Returns:
+        tuple[list[array], list[array]]: the outputs, and a tangent for each
 
     Example:
 
         >>> mx.jvp(lambda x: x * x, [mx.array([1.0, 2.0])], [mx.array([1.0, 1.0])])
+        ([array([1, 4], dtype=float32)], [array([2, 4], dtype=float32)])
     """
     _check_callable("jvp", fun)
     return tuple(_core._jvp(lambda arrays: _as_list(fun(*arrays)), primals, tangents))
@@ -256,15 +296,27 @@ def _resolved(axes, arrays, extra):
     return places
 
 
-def vmap(fun, in_axes=0, out_axes=0):
+def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """A function that calls `fun` for each slice of its arguments along an axis, all at once.
 
     `in_axes` and `out_axes` are ints, None (not mapped), or trees of these.
 
+    Args:
+        fun (Callable[..., Any]): the function, of one slice
+        in_axes (Any): the axis of each argument: an int, None (not mapped), or a tree of these
+        out_axes (Any): where the axis is in each output: an int, or a tree of these
+
+    Returns:
+        Callable[..., Any]: takes and gives arrays with the axis
+
     Example:
 
         >>> mx.vmap(lambda x, y: x @ y)(mx.ones((2, 3)), mx.ones((2, 3)))
+        array([3, 3], dtype=float32)
         >>> mx.vmap(lambda x, y: x + y, in_axes=(0, None), out_axes=1)(mx.ones((2, 3)), mx.ones(3))
+        array([[2, 2],
+               [2, 2],
+               [2, 2]], dtype=float32)
     """
     _check_callable("vmap", fun)
 
@@ -310,6 +362,7 @@ class custom_function:
     Example:
 
         >>> mx.custom_function(lambda x: x * 2)(mx.array([1.0, 2.0]))
+        array([2, 4], dtype=float32)
     """
 
     def __init__(self, f):
@@ -399,12 +452,19 @@ def _with_axes(tree, places):
     return _mapped(tree, axis_of)
 
 
-def checkpoint(fun):
+def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
     """`fun`, of which nothing but inputs and outputs is kept for the gradient: the rest is computed again.
+
+    Args:
+        fun (Callable[..., Any]): the function
+
+    Returns:
+        Callable[..., Any]: computes the same; its gradient needs less memory and more time
 
     Example:
 
         >>> mx.checkpoint(lambda x: mx.exp(mx.sin(x)))(mx.array([1.0, 2.0]))
+        array([2.31978, 2.48258], dtype=float32)
     """
     _check_callable("checkpoint", fun)
 
@@ -523,15 +583,25 @@ def _add_class(node, constants):
             constants += (hash(name), hash(type(value)), hash(value) if is_constant else id(value))
 
 
-def compile(fun, inputs=None, outputs=None, shapeless=False):
+def compile(fun: Callable[..., Any], inputs: Any = None, outputs: Any = None, shapeless: bool = False) -> Callable[..., Any]:
     """`fun`, which runs once for each set of shapes, dtypes and other arguments, and whose graph is built again.
 
     `inputs` is a tree of arrays that `fun` reads beside its arguments, `outputs` one that it changes. With
     `shapeless` one trace serves all shapes.
 
+    Args:
+        fun (Callable[..., Any]): the function
+        inputs (Any): a tree of arrays that it reads beside its arguments
+        outputs (Any): a tree of arrays that it changes
+        shapeless (bool): one trace serves all shapes
+
+    Returns:
+        Callable[..., Any]: computes the same
+
     Example:
 
         >>> mx.compile(lambda x, y: mx.exp(x) * y)(mx.array([1.0, 2.0]), 3)
+        array([8.15485, 22.1672], dtype=float32)
     """
     _check_callable("compile", fun)
     return _Compiled(fun, inputs, outputs, shapeless)
@@ -587,22 +657,52 @@ class FunctionExporter:
         self.close()
 
 
-def exporter(file, fun, *, shapeless=False, metadata=None):
-    """A FunctionExporter, for files with several traces of one function."""
+def exporter(file: Any, fun: Callable[..., Any], *, shapeless: bool = False, metadata: Any = None) -> FunctionExporter:
+    """A FunctionExporter, for files with several traces of one function.
+
+    Args:
+        file (str | os.PathLike | Callable[[dict[str, Any]], None]): the file, or a callback that gets the parts
+        fun (Callable[..., Any]): the function
+        shapeless (bool): one trace serves all shapes
+        metadata (Any): strings and arrays kept with the function
+
+    Returns:
+        FunctionExporter: call it with example arguments, once for each trace, then close it
+    """
     _check_callable("exporter", fun)
     target = file if callable(file) else str(file)
     return FunctionExporter(_core._exporter(target, shapeless, metadata), target, _exported(fun))
 
 
-def export_function(file_or_callback, fun, *args, shapeless=False, metadata=None, **kwargs):
-    """Saves what `fun` does with such arguments to a file, or hands it to a callback part by part."""
+def export_function(file_or_callback: Any, fun: Callable[..., Any], *args: array, shapeless: bool = False, metadata: Any = None, **kwargs: array) -> None:
+    """Saves what `fun` does with such arguments to a file, or hands it to a callback part by part.
+
+    Args:
+        file_or_callback (str | os.PathLike | Callable[[dict[str, Any]], None]): the file, or a callback that gets the parts
+        fun (Callable[..., Any]): the function
+        args (array): example arguments: their shapes and dtypes are kept
+        shapeless (bool): one trace serves all shapes
+        metadata (Any): strings and arrays kept with the function
+        kwargs (array): example arguments by keyword
+
+    Returns:
+        None
+    """
     native = exporter(file_or_callback, fun, shapeless=shapeless, metadata=metadata)
     native(*args, **kwargs)
     native.close()
 
 
-def import_function(file, return_metadata=False):
-    """The function that a file holds; it returns a tuple of arrays. With its metadata, if asked for."""
+def import_function(file: str | os.PathLike, return_metadata: bool = False) -> Any:
+    """The function that a file holds; it returns a tuple of arrays. With its metadata, if asked for.
+
+    Args:
+        file (str | os.PathLike): the file
+        return_metadata (bool): also what was kept with the function
+
+    Returns:
+        Callable[..., tuple[array, ...]] | tuple[Callable[..., tuple[array, ...]], Any]: the function, which takes arrays as when it was exported; with its metadata
+    """
     native = _core._import(str(file))
 
     def call(*args, **kwargs):

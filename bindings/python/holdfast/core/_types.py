@@ -1,5 +1,7 @@
 """Devices, categories of dtypes, limits, print options: types that need no C++."""
 
+from __future__ import annotations
+
 import enum
 
 from holdfast._native import core as _core
@@ -56,13 +58,22 @@ number = DtypeCategory.number
 generic = DtypeCategory.generic
 
 
-def issubdtype(arg1, arg2):
+def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool:
     """Does a dtype or category belong to another?
+
+    Args:
+        arg1 (Dtype | DtypeCategory): the dtype or category
+        arg2 (Dtype | DtypeCategory): what it may belong to
+
+    Returns:
+        bool: whether it does
 
     Example:
 
         >>> mx.issubdtype(mx.float32, mx.floating)
+        True
         >>> mx.issubdtype(mx.signedinteger, mx.number)
+        True
     """
     for argument in (arg1, arg2):
         if not isinstance(argument, (_core.Dtype, DtypeCategory)):
@@ -87,13 +98,22 @@ _KINDS = {
 }
 
 
-def isdtype(dtype, kind):
+def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
     """Is a dtype of a kind (a dtype, the name of a kind as in the array API standard, or a tuple of these)?
+
+    Args:
+        dtype (Dtype): the dtype
+        kind (Dtype | str | tuple[Dtype | str, ...]): a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", or a tuple of these
+
+    Returns:
+        bool: whether it is
 
     Example:
 
         >>> mx.isdtype(mx.float32, "real floating")
+        True
         >>> mx.isdtype(mx.float32, ("bool", mx.float32))
+        True
     """
     if not isinstance(dtype, _core.Dtype):
         raise TypeError(f"[isdtype] expected a dtype, got {type(dtype).__name__}")
@@ -106,13 +126,22 @@ def isdtype(dtype, kind):
     return _KINDS[kind](dtype)
 
 
-def can_cast(from_, to):
+def can_cast(from_: array | Dtype, to: Dtype) -> bool:
     """Does converting to a dtype follow the rules of promotion?
+
+    Args:
+        from_ (array | Dtype): what is converted
+        to (Dtype): the dtype that it becomes
+
+    Returns:
+        bool: whether it does
 
     Example:
 
         >>> mx.can_cast(mx.int32, mx.float32)
+        True
         >>> mx.can_cast(mx.float32, mx.int32)
+        False
     """
     source = from_.dtype if isinstance(from_, _core.array) else from_
     return _core.result_type(source, to) == to
@@ -124,6 +153,7 @@ class finfo:
     Example:
 
         >>> mx.finfo(mx.float16).max
+        65504.0
     """
 
     def __init__(self, dtype):
@@ -140,6 +170,7 @@ class iinfo:
     Example:
 
         >>> mx.iinfo(mx.int8).max
+        127
     """
 
     def __init__(self, dtype):
@@ -164,8 +195,14 @@ class PrintOptions:
 _options = PrintOptions()
 
 
-def set_printoptions(precision=-1):
+def set_printoptions(precision: int = -1) -> None:
     """Sets the digits that are printed behind the point.
+
+    Args:
+        precision (int): digits after the point; -1: as many as std::ostream takes
+
+    Returns:
+        None
 
     Example:
 
@@ -175,12 +212,16 @@ def set_printoptions(precision=-1):
     _core._set_precision(precision)
 
 
-def get_printoptions():
+def get_printoptions() -> PrintOptions:
     """How arrays are printed now.
+
+    Returns:
+        PrintOptions: a copy
 
     Example:
 
         >>> mx.get_printoptions().precision
+        -1
     """
     return PrintOptions(_options.precision)
 
@@ -198,8 +239,14 @@ class _PrintOptionsContext:
         set_printoptions(self._before)
 
 
-def printoptions(precision=-1):
+def printoptions(precision: int = -1) -> Any:
     """Options for printing inside a with statement.
+
+    Args:
+        precision (int): digits after the point; -1: as many as std::ostream takes
+
+    Returns:
+        Any: for a `with` statement
 
     Example:
 
@@ -208,10 +255,18 @@ def printoptions(precision=-1):
     return _PrintOptionsContext(PrintOptions(precision))
 
 
-def export_to_dot(file, *args, **kwargs):
+def export_to_dot(file: str | os.PathLike | IO[str], *args: Any, **kwargs: Any) -> None:
     """Writes the graph of arrays in the language of Graphviz, to a file name or a file object.
 
     Arrays given by keyword are shown by that name.
+
+    Args:
+        file (str | os.PathLike | IO[str]): the file
+        args (Any): arrays, and trees of them
+        kwargs (Any): arrays by the names to show
+
+    Returns:
+        None
 
     Example:
 
