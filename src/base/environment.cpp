@@ -70,9 +70,10 @@ constexpr Switch switches[] = {
      "`1`: name contents that were loaded from a file by file, range and digest instead of copying "
      "them"},
     {"HOLDFAST_RING", "16",
-     "command lists that each stream remembers, and writes to a file when a command fails; `0`: "
-     "none"},
-    {"HOLDFAST_RING_DIR", "TMPDIR", "folder of that file"},
+     "command lists that each stream remembers, and writes to a file when a command fails and "
+     "nothing handles the error; `0`: none"},
+    {"HOLDFAST_RING_DIR", "rings in the cache folder",
+     "folder of these files; the last 8 are kept"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
     {"HOLDFAST_MUTANT", "",

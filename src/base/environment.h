@@ -51,7 +51,7 @@ struct Settings {
   bool capture_digests = true;
   bool capture_references = false;
   int ring = 16;            // command lists that each queue remembers
-  std::string ring_folder;  // empty: the system's for temporary files
+  std::string ring_folder;  // empty: in the cache folder
 };
 
 // Reads the environment at the first call. Throws std::invalid_argument that names the variable,

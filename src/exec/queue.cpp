@@ -1,12 +1,14 @@
 #include "exec/queue.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/environment.h"
 #include "base/fault.h"
 #include "base/mutants.h"
 #include "exec/layers/layer.h"
 #include "exec/runtime.h"
+#include "exec/unhandled_failures.h"
 
 namespace holdfast::exec {
 namespace {
@@ -137,7 +139,14 @@ CommandList& Queue::open() {
   open_->finish = &Queue::finish;
   open_->failed = [](CommandList& list, const Command& command, const Ref<Failure>& failure) {
     Queue& queue = *static_cast<Queue*>(list.owner);
-    if (!failure->is_cancellation()) queue.ring_.write_out(list, command, *failure);
+    try {
+      if (!failure->is_cancellation()) {
+        std::string report = queue.ring_.report(list, command, *failure);
+        if (!report.empty()) unhandled_failures::add(failure, std::move(report));
+      }
+    } catch (const std::bad_alloc&) {
+      // Without a report then: the failure itself counts.
+    }
     queue.remember(failure);
   };
   open_->owner = this;

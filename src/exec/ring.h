@@ -1,10 +1,12 @@
 // Ring: the last command lists of a queue, as plain records, always on (HOLDFAST_RING). It retains
-// nothing: names of ops are literals, and everything else is a copy. When a command fails, the ring
-// of its queue is written to a file, which a line on stderr names.
+// nothing: names of ops are literals, and everything else is a copy. When a command fails, a report
+// is made of the ring of its queue, and written to a file where nothing handles the failure
+// (exec/unhandled_failures.h).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/sync.h"
@@ -17,9 +19,8 @@ class Ring {
  public:
   // A list is about to be submitted. Called with the queue locked. Allocates for the first one.
   void add(const CommandList& list) noexcept;
-  // A command of the list failed: writes the ring. Any thread. A process writes its first failures
-  // only: later ones are mostly their echo.
-  void write_out(const CommandList& list, const Command& command, const Failure& failure) noexcept;
+  // A command of the list failed: what the ring knows, as text; empty when it is off. Any thread.
+  std::string report(const CommandList& list, const Command& command, const Failure& failure);
 
   // Of this process; for one arm of a benchmark.
   static inline std::atomic<bool> is_on{true};

@@ -12,6 +12,7 @@
 #include "devices/cpu/cpu_device.h"
 #include "exec/background.h"
 #include "exec/layers/capture/capture.h"
+#include "exec/unhandled_failures.h"
 
 namespace holdfast::exec {
 
@@ -50,6 +51,7 @@ void Runtime::at_exit() {
   state.store(State::exiting);
   runtime.cpu_->shut_down(std::chrono::seconds(5));
   capture::stop_at_exit();
+  unhandled_failures::write_unseen();
   Allocator::get().shut_down();
 }
 

@@ -83,25 +83,69 @@ def test_exit_with_work_and_arrays_alive():
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.skipif(not os.environ.get("HOLDFAST_TEST_LONG") or "LD_PRELOAD" in os.environ, reason="builds everything once more")
-def test_pip_install_into_a_fresh_environment(tmp_path):
-    if run("-m", "venv", str(tmp_path / "venv")).returncode != 0:
-        pytest.skip("python3-venv is not installed")
-    root, python = os.path.join(os.path.dirname(__file__), "..", ".."), str(tmp_path / "venv" / "bin" / "python")
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HOLDFAST_PYTHON_PACKAGE")}
-    environment["HOLDFAST_BUILD_DIRECTORY"] = str(tmp_path / "build")
+def test_stubs_have_types():
+    with open(os.path.join(FOLDER, "core", "__init__.pyi")) as source:
+        functions = {node.name: node for node in ast.parse(source.read()).body if isinstance(node, ast.FunctionDef)}
+    assert ast.unparse(functions["grad"].returns) == "Callable[..., Any]"
+    assert ast.unparse(functions["compile"].returns) == "Callable[..., Any]"
+    assert ast.unparse(functions["load"].returns).startswith("array | dict[str, array]")
+    assert ast.unparse(functions["add"].args.args[0].annotation) == "array | bool | int | float | complex"
+    untyped = {name for name, node in functions.items() if ast.unparse(node.returns) == "Any"}
+    assert untyped <= {"import_function", "printoptions"}
 
-    def check(*words):
-        result = subprocess.run([python, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
 
-    check("-m", "pip", "install", "--no-index", os.path.abspath(root))
-    assert check("-c", "import holdfast; print(holdfast.__version__)").strip() == holdfast.__version__
-    check("-c", "import holdfast.core as mx; k = mx.fast.metal_kernel('k', ['x'], ['y'], 'y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];') "
-          "if mx.metal.is_available() else None; r = k(inputs=[mx.arange(4)], grid=(4, 1, 1), threadgroup=(4, 1, 1), output_shapes=[(4,)], "
-          "output_dtypes=[mx.int32])[0] if k else 2 * mx.arange(4); assert r.tolist() == [0, 2, 4, 6]")
-    assert "kernel" in check("-m", "holdfast", "help")
+def test_stubs_pass_mypy(tmp_path):
+    if run("-m", "mypy", "--version").returncode != 0:
+        pytest.skip("mypy is not installed")
+    program = tmp_path / "program.py"
+    program.write_text("import holdfast.core as mx\n\n\ndef loss(w: mx.array) -> mx.array:\n    return mx.sum(w * w, axis=-1)\n\n\n"
+                       "gradient: mx.array = mx.grad(loss)(mx.array([1.0]))\ntotal: mx.array = mx.compile(loss)(gradient) + mx.random.normal((1,))\n"
+                       "q, r = mx.linalg.qr(mx.eye(2), stream=mx.cpu)\nprint(q.shape, total.item())\n")
+    result = run("-m", "mypy", "--no-incremental", "--cache-dir", str(tmp_path), str(program))
+    assert result.returncode == 0, result.stdout
+
+
+def test_another_python_is_refused_with_a_sentence():
+    code = ("import sys; sys.version_info = (3, 10, 13, 'final', 0); import holdfast")
+    result = run("-c", code)
+    assert result.returncode == 1 and "ImportError: holdfast needs Python 3.11 or newer, and " in result.stderr
+
+
+def test_parts_of_mlx_that_are_not_installed_say_what_to_do(tmp_path):
+    # Isolated from packages of this machine.
+    code = ("import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p and 'dist-packages' not in p]; "
+            "import holdfast.mlx; holdfast.mlx.install(); import mlx.core; "
+            "import importlib.util; assert importlib.util.find_spec('json') is not None\n"
+            "try:\n    import mlx.nn\nexcept ModuleNotFoundError as error:\n    print(error.name, '|', error)\n")
+    result = run("-S", "-c", code, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("mlx.nn | No module named 'mlx.nn'") and "pip install mlx" in result.stdout
+
+
+SINGULAR = "import holdfast.core as mx\nmx.eval(mx.linalg.inv(mx.zeros((2, 2)), stream=mx.cpu))\n"
+FAILING = SINGULAR.replace("linalg.inv(mx.zeros((2, 2)), stream=mx.cpu)", "take(mx.arange(3), mx.array([9]))")
+ANNOUNCED = "[holdfast] a command failed; what ran before it is in "
+
+
+@pytest.mark.parametrize("handled", [True, False])
+def test_failures_that_nothing_handles_leave_a_file(tmp_path, handled):
+    code = FAILING
+    if handled:
+        code = "try:\n    exec(CODE)\nexcept RuntimeError as error:\n    print('handled', error)\n".replace("CODE", repr(FAILING))
+    result = subprocess.run([sys.executable, "-c", code], env={**ENVIRONMENT, "HOLDFAST_RING_DIR": str(tmp_path)}, capture_output=True, text=True)
+    files = list(tmp_path.iterdir())
+    if handled:
+        assert result.returncode == 0 and result.stdout.startswith("handled [") and not result.stderr and not files
+    else:
+        assert result.returncode == 1
+        assert len(files) == 1 and result.stderr.rstrip().endswith(ANNOUNCED + str(files[0]))
+        assert "Traceback" in result.stderr and files[0].read_text().startswith("[")
+
+
+def test_an_error_raised_from_another_is_not_handled(tmp_path):
+    code = f"try:\n    exec({FAILING!r})\nexcept RuntimeError as error:\n    raise KeyError('gone') from error\n"
+    result = subprocess.run([sys.executable, "-c", code], env={**ENVIRONMENT, "HOLDFAST_RING_DIR": str(tmp_path)}, capture_output=True, text=True)
+    assert ANNOUNCED in result.stderr and len(list(tmp_path.iterdir())) == 1
 
 
 def test_version():

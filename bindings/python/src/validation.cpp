@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "arguments.h"
+#include "exec/unhandled_failures.h"
 #include "ops.h"
 
 namespace holdfast::python {
@@ -92,6 +93,12 @@ constexpr Row rows[] = {
          if (PyList_Append(list.get(), report_object(report).get()) != 0) throw PythonError();
        }
        return list.release();
+     }},
+    {"_write_unhandled", "(text)",
+     "For the package itself: the script ends by an error of this text.", "",
+     [](Arguments& a) {
+       exec::unhandled_failures::write_of(a.text(0).c_str());
+       Py_RETURN_NONE;
      }},
 };
 

@@ -1,5 +1,6 @@
 """The names of ``mlx.core``: arrays, ops, transforms, devices, files."""
 
+import atexit as _atexit
 import sys as _sys
 
 from holdfast import _native
@@ -27,3 +28,13 @@ euler_gamma = 0.5772156649015329
 inf = float("inf")
 nan = float("nan")
 newaxis = None
+
+
+@_atexit.register
+def _report_unhandled():
+    """Where an error of a command ends the script, what ran before it is written to a file (docs/capture.md)."""
+    error = None if hasattr(_sys, "ps1") else getattr(_sys, "last_value", None)
+    for _ in range(16):  # what it was raised from; a chain may be a ring
+        if isinstance(error, RuntimeError):
+            _native.validation._write_unhandled(str(error))
+        error = error and (error.__cause__ or error.__context__)
