@@ -1,10 +1,31 @@
 # `cmake --install`: the library, its headers, the command, and a package for
-# find_package(holdfast).
+# find_package(holdfast). The target holdfast-package builds what it needs.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(holdfast_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/holdfast")
+add_custom_target(holdfast-package)
+
+# install(TARGETS …) of a target, which becomes a part of holdfast-package. Where it is not built yet, the installation says what to do before
+# it copies anything.
+function(holdfast_install target)
+  add_dependencies(holdfast-package ${target})
+  install(CODE "if(NOT EXISTS \"$<TARGET_FILE:${target}>\")
+    message(FATAL_ERROR \"holdfast: $<TARGET_FILE_NAME:${target}> is not built yet; first: \"
+                        \"cmake --build ${PROJECT_BINARY_DIR} --target holdfast-package\")
+  endif()")
+endfunction()
+
+set(holdfast_targets holdfast holdfast-mlx)
+foreach(target holdfast-jit holdfast-tool)
+  if(TARGET ${target})
+    list(APPEND holdfast_targets ${target})
+  endif()
+endforeach()
+foreach(target IN LISTS holdfast_targets)
+  holdfast_install(${target})
+endforeach()
 
 install(TARGETS holdfast holdfast-mlx EXPORT holdfastTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
                                                  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
@@ -12,14 +33,14 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast" DESTINATION "${CMAKE_
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 if(TARGET holdfast-jit)
   install(TARGETS holdfast-jit LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(FILES "${PROJECT_BINARY_DIR}/lib/holdfast-custom-kernel.pch" "${PROJECT_BINARY_DIR}/lib/holdfast-metal-file.pch"
-          DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  target_compile_definitions(holdfast PRIVATE HOLDFAST_INSTALL_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
+  install(FILES ${HOLDFAST_PRELUDES} DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  # A program with the static library in it looks for the compiler in its own run path (compiler_loader.cpp): the prefix that it was linked from.
+  target_link_options(holdfast INTERFACE "$<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>")
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/compat/mlx" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/holdfast/compat"
         FILES_MATCHING PATTERN "*.h")
 if(TARGET holdfast-tool)
-  # Beside a shared library the command finds it from its own place, so the prefix can be moved.
+  # The command finds the compiler, and a shared library, from its own place, so the prefix can be moved.
   file(RELATIVE_PATH holdfast_bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
   set_target_properties(holdfast-tool PROPERTIES INSTALL_RPATH "$ORIGIN/${holdfast_bin_to_lib}"
                                                  INSTALL_RPATH_USE_LINK_PATH ON)

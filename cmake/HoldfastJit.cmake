@@ -5,7 +5,12 @@
 
 find_package(LLVM 19.1 QUIET CONFIG HINTS /usr/lib/llvm-19)
 if(LLVM_FOUND)
-  find_library(HOLDFAST_CLANG_CPP clang-cpp HINTS "${LLVM_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  if(HOLDFAST_STATIC_DEPENDENCIES)
+    # The archives of clang and LLVM, all of them: the linker takes what is referred to.
+    file(GLOB HOLDFAST_CLANG_CPP "${LLVM_LIBRARY_DIR}/libclang[A-Z]*.a")
+  else()
+    find_library(HOLDFAST_CLANG_CPP clang-cpp HINTS "${LLVM_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  endif()
   find_path(HOLDFAST_CLANG_INCLUDE clang/Frontend/CompilerInstance.h HINTS ${LLVM_INCLUDE_DIRS} NO_DEFAULT_PATH)
 endif()
 if(LLVM_FOUND AND HOLDFAST_CLANG_CPP AND HOLDFAST_CLANG_INCLUDE)
@@ -43,8 +48,14 @@ function(holdfast_add_jit)
   target_include_directories(holdfast-jit-objects SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} "${HOLDFAST_CLANG_INCLUDE}")
   separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
   target_compile_definitions(holdfast-jit-objects PUBLIC ${llvm_definitions})
-  target_link_libraries(holdfast-jit-objects PUBLIC "${HOLDFAST_CLANG_CPP}" LLVM)
-  target_link_directories(holdfast-jit-objects PUBLIC "${LLVM_LIBRARY_DIR}")
+  if(HOLDFAST_STATIC_DEPENDENCIES)
+    file(GLOB llvm_archives "${LLVM_LIBRARY_DIR}/libLLVM*.a")
+    target_link_libraries(holdfast-jit-objects PUBLIC -Wl,--start-group ${HOLDFAST_CLANG_CPP} ${llvm_archives} -Wl,--end-group
+                                                      "${HOLDFAST_ZSTD}" ZLIB::ZLIB ${CMAKE_DL_LIBS})
+  else()
+    target_link_libraries(holdfast-jit-objects PUBLIC "${HOLDFAST_CLANG_CPP}" LLVM)
+    target_link_directories(holdfast-jit-objects PUBLIC "${LLVM_LIBRARY_DIR}")
+  endif()
 
   # The version of the compiler, which the library knows without loading it.
   set(version_folder "${PROJECT_BINARY_DIR}/generated/jit")
@@ -61,23 +72,25 @@ function(holdfast_add_jit)
   endforeach()
   target_link_libraries(holdfast PRIVATE ${CMAKE_DL_LIBS})
 
-  # The precompiled preludes of kernels, beside the module.
+  # Only what the library and holdfast-prelude look for is visible outside of the module: a process may have another LLVM, too, and what nothing
+  # refers to is dropped.
+  add_library(holdfast-jit MODULE)
+  holdfast_build_settings(holdfast-jit)
+  set(exports "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/compiler/exports.map")
+  target_link_libraries(holdfast-jit PRIVATE holdfast-jit-objects)
+  target_link_options(holdfast-jit PRIVATE -Wl,--gc-sections -Wl,-z,defs "-Wl,--version-script=${exports}")
+  set_target_properties(holdfast-jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib" LINKER_LANGUAGE CXX LINK_DEPENDS
+                                                                                                      "${exports}")
+
+  # The precompiled preludes of kernels, beside the module, which writes them.
   add_executable(holdfast-prelude "${PROJECT_SOURCE_DIR}/tools/prelude/main.cpp")
   holdfast_build_settings(holdfast-prelude)
-  target_include_directories(holdfast-prelude PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(holdfast-prelude PRIVATE holdfast-jit-objects ${CMAKE_DL_LIBS})
-  set(preludes "${PROJECT_BINARY_DIR}/lib/holdfast-custom-kernel.pch" "${PROJECT_BINARY_DIR}/lib/holdfast-metal-file.pch")
+  target_link_libraries(holdfast-prelude PRIVATE ${CMAKE_DL_LIBS})
+  add_dependencies(holdfast-jit holdfast-prelude)
+  set(HOLDFAST_PRELUDES "${PROJECT_BINARY_DIR}/lib/holdfast-custom-kernel.pch" "${PROJECT_BINARY_DIR}/lib/holdfast-metal-file.pch"
+      PARENT_SCOPE)
   add_custom_command(
-    OUTPUT ${preludes}
-    COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/lib"
-    COMMAND holdfast-prelude "${PROJECT_BINARY_DIR}/lib"
-    DEPENDS holdfast-prelude
+    TARGET holdfast-jit POST_BUILD
+    COMMAND holdfast-prelude "$<TARGET_FILE:holdfast-jit>" "${PROJECT_BINARY_DIR}/lib"
     COMMENT "Precompiling the kernel headers" VERBATIM)
-  add_custom_target(holdfast-preludes DEPENDS ${preludes})
-
-  add_library(holdfast-jit MODULE)
-  add_dependencies(holdfast-jit holdfast-preludes)
-  holdfast_build_settings(holdfast-jit)
-  target_link_libraries(holdfast-jit PRIVATE holdfast-jit-objects)
-  set_target_properties(holdfast-jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib" LINKER_LANGUAGE CXX)
 endfunction()

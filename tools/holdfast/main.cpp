@@ -18,6 +18,7 @@ int run_version(Arguments arguments) {
 int run_help(Arguments arguments);
 
 constexpr Command all_commands[] = {
+#if HOLDFAST_TOOL_BENCHMARKS
     {"demo", "[--report FILE.html]", "a short demonstration: what the library is, in five seconds",
      "  --report FILE.html   write a page about what the last scene ran, and keep its capture "
      "beside it\n",
@@ -34,6 +35,9 @@ constexpr Command all_commands[] = {
      "on it. Ratios are medians over pairs of runs that alternate; the note gives the number of\n"
      "pairs and the interval in which the true median lies with 95 % confidence.\n",
      run_bench},
+    {"ops", "[--markdown]", "all ops with the dtypes that they take",
+     "  --markdown   the page docs/ops.md\n", run_ops},
+#endif
     {"kernel", "check FILE... | run FILE --out NAME=DTYPE[SHAPE] --grid X[,Y[,Z]] [OPTION...]",
      "compile and run kernels of .metal files",
      "holdfast kernel check FILE...\n"
@@ -83,8 +87,6 @@ constexpr Command all_commands[] = {
      "  holdfast chaos -n 1000 -- ./my_program\n",
      run_chaos},
     {"info", "", "device, threads, instruction set and memory", "", run_info},
-    {"ops", "[--markdown]", "all ops with the dtypes that they take",
-     "  --markdown   the page docs/ops.md\n", run_ops},
     {"switches", "[--markdown]", "the environment switches, with their values now",
      "  --markdown   the table as the README has it\n", run_switches},
     {"trace", "info|list|show|replay|diff|export|report FILE [OPTION...]",

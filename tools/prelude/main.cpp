@@ -1,20 +1,21 @@
-// Run by the build: writes the precompiled preludes of kernels into a folder
-// (msl/frontend/prelude.h).
-#include <cstdio>
-#include <exception>
+// Run by the build: has the compiler's module write the precompiled preludes of kernels into a
+// folder (msl/frontend/prelude.h).
+#include <dlfcn.h>
 
-#include "msl/frontend/prelude.h"
+#include <cstdio>
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fprintf(stderr, "usage: %s FOLDER\n", arguments[0]);
+  if (count != 3) {
+    std::fprintf(stderr, "usage: %s MODULE FOLDER\n", arguments[0]);
     return 2;
   }
-  try {
-    holdfast::msl::write_preludes(arguments[1]);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+  void* module = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+  using Write = int(const char* folder);
+  auto* write =
+      module ? reinterpret_cast<Write*>(dlsym(module, "holdfast_jit_write_preludes")) : nullptr;
+  if (!write) {
+    std::fprintf(stderr, "%s: %s\n", arguments[0], dlerror());
     return 1;
   }
-  return 0;
+  return write(arguments[2]);
 }

@@ -1,4 +1,4 @@
-"""`python -m holdfast …` is the `holdfast` command: kernel, bench, info, and the others."""
+"""`holdfast …` after `pip install`, and `python -m holdfast …`: the command, with kernel, info, trace, and the others."""
 
 import os
 import shutil
@@ -10,12 +10,8 @@ def main():
     tool = os.path.join(folder, "bin", "holdfast")
     if not os.path.exists(tool):
         tool = shutil.which("holdfast")
-    if tool is None:
+    if tool is None or os.path.realpath(tool) == os.path.realpath(sys.argv[0]):  # the script that called this
         sys.exit("holdfast: the command is not installed with this package, nor in PATH")
-    # The command looks for the kernel compiler beside itself; the package has it beside the extension.
-    compiler = os.path.join(folder, "libholdfast-jit.so")
-    if os.path.exists(compiler):
-        os.environ.setdefault("HOLDFAST_JIT_LIBRARY", os.path.realpath(compiler))
     os.execv(tool, [tool, *sys.argv[1:]])
 
 

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <llvm/Support/MemoryBuffer.h>
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -190,3 +191,13 @@ void write_preludes(const std::string& folder) {
 }
 
 }  // namespace holdfast::msl
+
+__attribute__((visibility("default"))) int holdfast_jit_write_preludes(const char* folder) {
+  try {
+    holdfast::msl::write_preludes(folder);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -27,3 +27,6 @@ llvm::MemoryBufferRef precompiled_prelude(Prelude prelude, bool may_make = true)
 void write_preludes(const std::string& folder);
 
 }  // namespace holdfast::msl
+
+// The same for tools/prelude, which knows only the module: 0, or 1 after printing what failed.
+extern "C" int holdfast_jit_write_preludes(const char* folder);

@@ -25,8 +25,10 @@ constexpr const char* file_name = "libholdfast-jit.so";
 constexpr const char* factory_name = "holdfast_jit_compiler";
 using Factory = Compiler*(const char*);
 
-// Where the library may be, in the order of looking: beside the code that asks (the shared library,
-// or the program that it is linked into), in the lib folder next to that, where it is installed.
+// Where the module may be, in the order of looking: beside the code that asks (the shared library,
+// or the program that it is linked into), in the lib folder next to that, and where the dynamic
+// linker looks: the run path of that code, which for a program built against an installed holdfast
+// has the prefix, and the system's folders.
 std::vector<std::string> candidates() {
   if (!environment::settings().jit_library.empty()) return {environment::settings().jit_library};
   std::vector<std::string> paths;
@@ -41,9 +43,7 @@ std::vector<std::string> candidates() {
     paths.push_back((folder / file_name).string());
     paths.push_back((folder.parent_path() / "lib" / file_name).string());
   }
-#ifdef HOLDFAST_INSTALL_LIBDIR
-  paths.push_back(std::string(HOLDFAST_INSTALL_LIBDIR) + "/" + file_name);
-#endif
+  paths.push_back(file_name);
   return paths;
 }
 
@@ -51,7 +51,8 @@ Compiler& load() {
   std::string tried;
   for (const std::string& path : candidates()) {
     std::error_code error;
-    if (!std::filesystem::exists(path, error)) {
+    const bool is_searched = path == file_name;
+    if (!is_searched && !std::filesystem::exists(path, error)) {
       tried += "\n  " + path + ": no such file";
       continue;
     }
