@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENDINGS = (".h", ".cpp", ".def", ".py", ".sh", ".md", ".cmake")
 FOLDERS = {"benchmarks", "bindings", "cmake", "compat", "docs", "examples", "include", "registry", "scripts", "src", "tests", "tools"}
 # Names of files that a reader would make.
-OF_THE_READER = {"script.py"}
+OF_THE_READER = {"script.py", "first.cpp"}
 
 
 def named_paths(text):
