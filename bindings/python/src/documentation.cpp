@@ -7,8 +7,6 @@
 
 namespace holdfast::python {
 
-// Not only without a name: other files have a `find`, too.
-namespace documentation {
 namespace {
 
 struct Text {
@@ -212,10 +210,8 @@ void add_examples(std::string& text, std::string_view examples) {
 }
 
 }  // namespace
-}  // namespace documentation
 
 const char* make_docstring(const Row& row, const Signature& signature, std::string_view owner) {
-  using namespace documentation;
   owner = short_owner(owner);
   // The first part is what inspect.signature reads.
   std::string text = std::string(row.name) + row.signature + "\n--\n\n" + row.summary + "\n";
