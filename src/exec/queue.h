@@ -48,6 +48,7 @@ class Queue {
     // What was bound since the op's last command counts for each of its commands, as far as
     // failures go (Command::first_of_op).
     void cover_commands();
+    bool has_commands() const { return queue_.open_->commands.size() > commands_; }
     // Has the op encoded a native command so far?
     bool has_native() const;
 

@@ -245,6 +245,7 @@ class Evaluator {
   // of the op live until the list has completed; if its function throws, the outputs have failed.
   void bind_to_op(exec::Queue::Transaction& transaction, Encoder& encoder,
                   const std::vector<array>& inputs) {
+    if (!transaction.has_commands()) return;
     for (const array& input : inputs) encoder.input(input);
     for (array& output : outputs_) encoder.output(output);
     transaction.cover_commands();

@@ -79,7 +79,7 @@ TEST_CASE("a function whose command did not bind its input is skipped when that 
     CHECK(error_of(x) == "[FailingOnDevice] no luck");
     CHECK(!has_run);
   }
-  CHECK_THROWS_AS(synchronize(other), ExecutionError);
+  CHECK_NOTHROW(synchronize(other));
   exec::Runtime::get().give_back(queue_of(other));
 }
 

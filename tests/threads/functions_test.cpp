@@ -80,7 +80,7 @@ class WaitingReader : public io::Reader {
 };
 
 // Runs `body` on a thread of its own. One that does not end fails, and is let go by the latch.
-void check_ends(const char* what, Latch& latch, const std::function<void()>& body) {
+void check_ends(const std::string& what, Latch& latch, const std::function<void()>& body) {
   sync::Atomic<bool> has_ended{false};
   std::exception_ptr error;
   sync::Thread thread("body", [&] {
@@ -172,13 +172,13 @@ void run_all(std::vector<Stream>& s) {
     Latch latch;
     check_ends("a deleter waits", latch, [&] {
       static int32_t elements[4] = {1, 2, 3, 4};
-      std::vector<array> result;
-      {
+      // The list is the last owner when it is submitted: its end runs the deleter.
+      array result = [&] {
         array adopted(elements, Shape{4}, int32, [&](void*) { latch.wait(); });
-        result.push_back(affine(adopted, 1, 1, s[0]));
-        async_eval(result);
-      }
-      CHECK(result[0].event().wait_for(20s));
+        return affine(adopted, 1, 1, s[0]);
+      }();
+      async_eval(result);
+      CHECK(result.event().wait_for(20s));
       array opens = calling(s[1], [&] { latch.open(); });
       async_eval(opens);
       CHECK(opens.event().wait_for(20s));

@@ -40,8 +40,9 @@ struct CpuQueue : DeviceQueue {
   CpuQueue* next = nullptr;
   sync::CondVar changed;  // completed a list, or became ready
   int waiters = 0;
-  Stamp awaits{};                  // what a command of the list that runs waits for
-  uint64_t search = 0;             // the last search of find_ready that came by
+  bool is_promised = false;  // no thread was called for its first list: who submitted it will wait
+  Stamp awaits{};            // what a command of the list that runs waits for
+  uint64_t search = 0;       // the last search of find_ready that came by
   CpuQueue* next_found = nullptr;  // in that search's list of queues to look at
 };
 
@@ -134,9 +135,15 @@ class CpuDevice final : public Device, private TaskRunner {
     (queue.first ? queue.last->next : queue.first) = &list;
     queue.last = &list;
     ++unfinished_;
-    if (queue.state != CpuQueue::State::idle) return;
-    place(queue);
-    if (queue.state == CpuQueue::State::ready) announce(queue, wake);
+    if (queue.state == CpuQueue::State::idle) {
+      place(queue);
+      queue.is_promised = true;
+    }
+    // Also for a list before it: whoever promised to wait for that one may have had no need to.
+    if (queue.state == CpuQueue::State::ready && queue.is_promised) {
+      announce(queue, wake);
+      queue.is_promised = !wake;
+    }
   }
 
   void help(DeviceQueue& device_queue) noexcept override {
@@ -295,6 +302,7 @@ class CpuDevice final : public Device, private TaskRunner {
   void run_first(CpuQueue& queue, std::unique_lock<sync::Mutex>& lock) {
     ready_.remove(&queue);
     queue.state = CpuQueue::State::running;
+    queue.is_promised = false;
     CommandList* list = queue.first;
     queue.first = list->next;
     uint64_t serial = list->serial;
