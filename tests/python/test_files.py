@@ -108,7 +108,7 @@ def test_npz_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     mx.savez(path, A)
     before = path.read_bytes()
 
-    def fails(*_):
+    def fails(*_, **__):
         raise OSError("no luck")
 
     monkeypatch.setattr(zipfile.ZipFile, "open", fails)

@@ -19,7 +19,12 @@ _flatten = _core._tree_flatten
 _unflatten = _core._tree_unflatten
 _arrays = _core._tree_arrays
 _is_namespace = _core._is_namespace
-_MARK = _flatten(_core.zeros(()))[1]  # what stands for an array in a structure
+
+
+@functools.cache
+def _mark():
+    """What stands for an array in a structure."""
+    return _flatten(_core.zeros(()))[1]
 
 
 def _attributes(node):
@@ -565,7 +570,7 @@ def _add_constants(structure, constants):
         constants.append(4)
     elif isinstance(structure, (bool, int, float, complex, str, bytes)):
         constants += (5, hash(type(structure)), hash(structure))
-    elif structure is _MARK:
+    elif structure is _mark():
         constants.append(6)
     else:
         raise ValueError(f"[compile] arguments must be trees of arrays, numbers, str and None, got "
