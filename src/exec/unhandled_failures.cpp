@@ -88,20 +88,18 @@ void write(Choose&& choose) noexcept {
     // A thread that ends the process while it holds the lock must not wait for itself.
     std::unique_lock lock(all.mutex, std::try_to_lock);
     if (!lock) return;
-    auto chosen = std::stable_partition(all.reports.begin(), all.reports.end(),
-                                        [&](const Report& report) { return !choose(report); });
-    if (chosen == all.reports.end()) return;
+    if (std::none_of(all.reports.begin(), all.reports.end(), choose)) return;
     bool is_new = all.path.empty();
     std::FILE* out = open_file(all);
     if (!out) return;
-    for (auto report = chosen; report != all.reports.end(); ++report) {
-      std::fwrite(report->text.data(), 1, report->text.size(), out);
+    for (const Report& report : all.reports) {
+      if (choose(report)) std::fwrite(report.text.data(), 1, report.text.size(), out);
     }
     if (std::fclose(out) == 0 && is_new) {
       std::fprintf(stderr, "[holdfast] a command failed; what ran before it is in %s\n",
                    all.path.c_str());
     }
-    all.reports.erase(chosen, all.reports.end());
+    std::erase_if(all.reports, choose);
   } catch (const std::exception&) {
     // No memory, or no folder: the failure itself was reported all the same.
   }
