@@ -169,17 +169,18 @@ void run_all(std::vector<Stream>& s) {
     });
   }
   {
-    Latch latch;
-    check_ends("a deleter waits", latch, [&] {
+    // Shared with the deleter, which runs after the event that the body waits for.
+    auto latch = std::make_shared<Latch>();
+    check_ends("a deleter waits", *latch, [&] {
       static int32_t elements[4] = {1, 2, 3, 4};
       // The list is the last owner when it is submitted: its end runs the deleter.
       array result = [&] {
-        array adopted(elements, Shape{4}, int32, [&](void*) { latch.wait(); });
+        array adopted(elements, Shape{4}, int32, [latch](void*) { latch->wait(); });
         return affine(adopted, 1, 1, s[0]);
       }();
       async_eval(result);
       CHECK(result.event().wait_for(20s));
-      array opens = calling(s[1], [&] { latch.open(); });
+      array opens = calling(s[1], [&] { latch->open(); });
       async_eval(opens);
       CHECK(opens.event().wait_for(20s));
       exec::Runtime::get().drain();
