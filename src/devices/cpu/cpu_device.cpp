@@ -356,7 +356,7 @@ class CpuDevice final : public Device, private TaskRunner {
 
   // Do as many threads run lists or help as there are cores for? Those inside functions of the
   // program do not count: they may wait for what a thread that is called now will run. One worker
-  // may always be awake, so that work that nobody waits for goes on.
+  // may always be awake, so that work without a waiter goes on.
   bool cores_are_busy() const {
     int awake = static_cast<int>(workers_.size()) - idle_workers_ + woken_workers_;
     return awake > 0 && running_ - waiting_ + woken_workers_ >= threads_;
