@@ -53,7 +53,7 @@ def is_same(one, other):
     if NUMBER.sub("#", one) != NUMBER.sub("#", other):
         return False
     pairs = zip(NUMBER.findall(one), NUMBER.findall(other))
-    return all(abs(float(a) - float(b)) <= 1e-4 * max(1e-3, abs(float(a))) for a, b in pairs)
+    return all(abs(float(a) - float(b)) <= max(1e-6, 1e-4 * abs(float(a))) for a, b in pairs)
 
 
 def written(path):

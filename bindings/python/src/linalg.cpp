@@ -62,7 +62,7 @@ constexpr Row rows[] = {
      "mx.linalg.cholesky_inv(mx.array([[2.0, 0.0], [1.0, 4.0]])" CPU,
      triangular<&linalg::cholesky_inv>},
     {"pinv", "(a, " STREAM, "The pseudo-inverse.",
-     "mx.linalg.pinv(mx.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])" CPU, one<&linalg::pinv>},
+     "mx.linalg.pinv(mx.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]])" CPU, one<&linalg::pinv>},
     {"lu", "(a, " STREAM, "Row pivots, and the factors L and U.", "mx.linalg.lu(" MATRIX CPU,
      [](Arguments& a) { return give_tuple(linalg::lu(a.array_at(0), a.stream(1))); }},
     {"lu_factor", "(a, " STREAM, "The factors L and U in one matrix, and the pivots.",
