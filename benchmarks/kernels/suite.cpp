@@ -49,18 +49,46 @@ void compare(const KernelCase& kernel, const std::vector<array>& results,
   }
 }
 
-void run_case(Report& report, const Options& options, const KernelCase& kernel,
-              const HandKernels* hand, OpenCl* opencl) {
+// Calls the kernel and waits for what it makes.
+auto runner(const KernelCase& kernel, bool guard) {
+  fast::CompileOptions options;
+  options.guard = guard;
   auto function = fast::metal_kernel("bench", kernel.input_names, kernel.output_names, kernel.body,
-                                     "", true, kernel.atomic_outputs);
+                                     "", true, kernel.atomic_outputs, options);
   std::optional<float> start;
   if (kernel.atomic_outputs) start = 0.0f;
-  auto ours = [&] {
+  return [&kernel, function, start] {
     std::vector<array> results = function(kernel.inputs, kernel.output_shapes, kernel.output_dtypes,
                                           kernel.grid, kernel.threadgroup, {}, start, false, {});
     eval(results);
     return results;
   };
+}
+
+// What guards cost: the kernel with them against the same without. Returns the ratio.
+double run_guards(Report& report, const Options& options, const KernelCase& kernel) {
+  auto guarded = runner(kernel, true), plain = runner(kernel, false);
+  std::vector<array> results = guarded(), expected = plain();
+  for (size_t i = 0; i < results.size() && !kernel.atomic_outputs; ++i) {
+    if (!array_equal(results[i], expected[i], true).item<bool>())
+      throw std::runtime_error(std::string("[bench kernels] ") + kernel.name +
+                               ": guards change the result");
+  }
+  Pairs pairs = interleave(options.seconds(), [&] { guarded(); }, [&] { plain(); });
+  report.add({.name = std::string("guards: ") + kernel.name,
+              .value = median(pairs.a) * 1e3,
+              .unit = "ms",
+              .reference = "without guards",
+              .reference_value = median(pairs.b) * 1e3,
+              .ratio = pairs.ratio(),
+              .bar = ratio_at_most(1.15),
+              .note = describe(pairs)});
+  return pairs.ratio();
+}
+
+void run_case(Report& report, const Options& options, const KernelCase& kernel,
+              const HandKernels* hand, OpenCl* opencl) {
+  auto ours = runner(kernel, true);
   for (array input : kernel.inputs) input.eval();
   std::vector<array> results = ours();
 
@@ -117,6 +145,18 @@ void run_kernels(Report& report, const Options& options) {
   for (const auto& kernels : {row_kernels(), language_model_kernels(), compute_kernels()}) {
     for (const KernelCase& kernel : kernels) run_case(report, options, kernel, hand, opencl.get());
   }
+  double logarithms = 0;
+  int count = 0;
+  for (const auto& kernels : {row_kernels(), language_model_kernels(), compute_kernels()}) {
+    for (const KernelCase& kernel : kernels) {
+      logarithms += std::log(run_guards(report, options, kernel));
+      ++count;
+    }
+  }
+  report.add({.name = "guards, geometric mean",
+              .value = std::exp(logarithms / count),
+              .unit = "×",
+              .bar = value_at_most(1.05)});
 }
 
 }  // namespace holdfast::bench

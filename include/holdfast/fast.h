@@ -57,11 +57,15 @@ enum class MathMode { Safe = 0, Relaxed = 1, Fast = 2 };
 
 struct CompileOptions {
   MathMode math_mode = MathMode::Safe;
+  // Whether accesses outside of the arguments are prevented (HOLDFAST_GUARD_KERNELS). A kernel that
+  // is known to stay inside may run a few percent faster without.
+  bool guard = true;
 
   CompileOptions() = default;
   CompileOptions(MathMode mode) : math_mode(mode) {}
-  explicit CompileOptions(int serialized) : math_mode(static_cast<MathMode>(serialized)) {}
-  int serialize() const { return static_cast<int>(math_mode); }
+  explicit CompileOptions(int serialized)
+      : math_mode(static_cast<MathMode>(serialized & 255)), guard((serialized & 256) == 0) {}
+  int serialize() const { return static_cast<int>(math_mode) | (guard ? 0 : 256); }
   friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
 };
 

@@ -37,6 +37,10 @@ constexpr Switch switches[] = {
     {"HOLDFAST_KERNEL_TIMEOUT", "300",
      "seconds that a dispatch of a custom kernel may take before it is stopped and its outputs "
      "fail; `0`: any time"},
+    {"HOLDFAST_GUARD_KERNELS", "1",
+     "`1`: what a custom kernel writes outside of its arguments is not written and fails its "
+     "outputs, what it reads there is 0; `strict`: such reads fail them, too; `0`: nothing is "
+     "looked at, and such a kernel may end the process"},
     {"HOLDFAST_CATCH_FAULTS", "1",
      "`0`: a memory fault inside a custom kernel ends the process, as any other does"},
     {"HOLDFAST_DUMP_KERNELS", "",
@@ -148,6 +152,13 @@ Settings parse(Lookup lookup) {
   s.disk_cache_bytes =
       static_cast<uint64_t>(integer(lookup, "HOLDFAST_CACHE_MB", 512, 1, int64_t{1} << 30)) << 20;
   s.kernel_timeout = seconds(lookup, "HOLDFAST_KERNEL_TIMEOUT", s.kernel_timeout);
+  if (const char* guard = lookup("HOLDFAST_GUARD_KERNELS"); guard && *guard) {
+    std::string_view name = guard;
+    if (name != "0" && name != "1" && name != "strict")
+      reject("HOLDFAST_GUARD_KERNELS", guard, "0, 1 or strict");
+    if (name == "0") s.guard_kernels = GuardKernels::off;
+    if (name == "strict") s.guard_kernels = GuardKernels::strict;
+  }
   s.catch_faults = boolean(lookup, "HOLDFAST_CATCH_FAULTS", true);
   if (const char* folder = lookup("HOLDFAST_DUMP_KERNELS")) s.dump_kernels = folder;
   if (const char* path = lookup("HOLDFAST_JIT_LIBRARY")) s.jit_library = path;

@@ -23,6 +23,10 @@ std::span<const Switch> table();
 // When `compile` makes kernels of element-wise groups.
 enum class CompileKernels : uint8_t { never, when_it_pays, at_once };
 
+// Whether accesses of custom kernels outside of their arguments are prevented; strict: reads fail,
+// too.
+enum class GuardKernels : uint8_t { off, on, strict };
+
 // The values, parsed and checked.
 struct Settings {
   int threads = 0;  // 0: what affinity and cgroup quota allow
@@ -38,6 +42,7 @@ struct Settings {
   bool disk_cache = true;
   uint64_t disk_cache_bytes = uint64_t{512} << 20;
   double kernel_timeout = 300;  // seconds; 0: none
+  GuardKernels guard_kernels = GuardKernels::on;
   bool catch_faults = true;
   std::string dump_kernels;  // directory; empty: none
   std::string jit_library;   // path; empty: looked for

@@ -342,17 +342,22 @@ class Player {
             new (queue.parameters(sizeof(exec::Dispatch), alignof(exec::Dispatch))) exec::Dispatch;
         auto** buffers = static_cast<void**>(queue.parameters(count * sizeof(void*), 8));
         auto* sizes = static_cast<uint32_t*>(queue.parameters(count * sizeof(uint32_t), 4));
+        auto* ranges = static_cast<exec::ArgumentRange*>(
+            queue.parameters(count * sizeof(exec::ArgumentRange), alignof(exec::ArgumentRange)));
         for (size_t i = 0; i < arguments.size(); ++i) {
           const Argument& argument = command.arguments[i];
           buffers[i] = nullptr;
           sizes[i] = argument.bytes;
+          ranges[i] = {};
           if (arguments[i].kind == msl::KernelArgument::Kind::threadgroup) continue;
           if (argument.place.buffer != 0) {
             buffers[i] = address(argument.place);
+            ranges[i] = range_of(command, argument);
           } else {
             if (argument.value.empty()) fail(list, op, "nothing is bound to an argument");
             buffers[i] = queue.parameters(argument.value.size(), 16);
             std::memcpy(buffers[i], argument.value.data(), argument.value.size());
+            ranges[i].bytes = argument.value.size();
           }
         }
         std::span<exec::BoundSlot> slots;
@@ -361,6 +366,7 @@ class Player {
         }
         dispatch->buffers = buffers;
         dispatch->threadgroup_bytes = sizes;
+        dispatch->ranges = ranges;
         std::copy(std::begin(command.grid), std::end(command.grid), dispatch->grid);
         std::copy(std::begin(command.threadgroup), std::end(command.threadgroup),
                   dispatch->threadgroup);
@@ -379,6 +385,27 @@ class Player {
     queue.add(std::move(made), nullptr);
   }
 
+  static bool holds(const Binding& binding, const Argument& argument) {
+    return binding.buffer == argument.place.buffer && binding.begin <= argument.place.offset &&
+           binding.end > argument.place.offset;
+  }
+
+  // What was bound around the address of an argument.
+  static std::pair<int64_t, int64_t> interval_of(const Command& command, const Argument& argument) {
+    std::pair<int64_t, int64_t> all(argument.place.offset, argument.place.offset);
+    for (const Binding& binding : command.bindings) {
+      if (!holds(binding, argument)) continue;
+      all.first = std::min(all.first, binding.begin);
+      all.second = std::max(all.second, binding.end);
+    }
+    return all;
+  }
+  static exec::ArgumentRange range_of(const Command& command, const Argument& argument) {
+    auto [begin, end] = interval_of(command, argument);
+    return {static_cast<uint64_t>(argument.place.offset - begin),
+            static_cast<uint64_t>(end - begin)};
+  }
+
   // What is bound to which slot, for the validator.
   std::span<exec::BoundSlot> note_slots(exec::Queue& queue, const Command& command,
                                         const std::vector<msl::KernelArgument>& arguments,
@@ -394,16 +421,11 @@ class Player {
       noted->end = argument.bytes;
       if (argument.place.buffer == 0) continue;
       noted->buffer = memory(argument.place.buffer).buffer();
-      noted->begin = noted->start = noted->end = argument.place.offset;
-      noted->is_input = true;
-      for (const Binding& binding : command.bindings) {
-        if (binding.buffer != argument.place.buffer || binding.begin > noted->start ||
-            binding.end <= noted->start)
-          continue;
-        noted->begin = std::min(noted->begin, binding.begin);
-        noted->end = std::max(noted->end, binding.end);
-        if (binding.writes) noted->is_input = false;
-      }
+      noted->start = argument.place.offset;
+      std::tie(noted->begin, noted->end) = interval_of(command, argument);
+      noted->is_input = std::none_of(
+          command.bindings.begin(), command.bindings.end(),
+          [&](const Binding& binding) { return binding.writes && holds(binding, argument); });
     }
     dispatch.slots = slots;
     dispatch.slot_count = count;
@@ -414,9 +436,8 @@ class Player {
     auto found = pipelines_.find(id);
     if (found != pipelines_.end()) return found->second;
     const Pipeline& recorded = capture_.pipelines.at(id);
-    jit::CompileOptions options;
+    jit::CompileOptions options = exec::user_kernel_options();
     options.lowering = static_cast<jit::Lowering>(recorded.lowering);
-    options.instruction_set = jit::host_instruction_set();
     exec::KernelLibrary& library = exec::KernelLibrary::get();
     Ref<const exec::KernelRequest> request = make_ref<exec::KernelRequest>(
         source_of(recorded), std::move(options), library.compiler_version());

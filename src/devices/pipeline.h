@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/ref.h"
+#include "devices/argument_range.h"
 #include "msl/kernel_source.h"
 
 namespace holdfast::exec {
@@ -36,6 +37,9 @@ struct Dispatch {
   // Bytes of threadgroup arguments and of those that were bound as bytes, by
   // KernelInterface::arguments; null when there are none.
   const uint32_t* threadgroup_bytes = nullptr;
+  // What a guarded kernel may touch, by KernelInterface::arguments; entries of threadgroup
+  // arguments are not looked at.
+  const ArgumentRange* ranges = nullptr;
   uint32_t grid[3] = {1, 1, 1};         // threads
   uint32_t threadgroup[3] = {1, 1, 1};  // threads; clamped to the grid
   const BoundSlot* slots = nullptr;     // those that are bound, while a layer looks at commands

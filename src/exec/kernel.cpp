@@ -18,11 +18,9 @@ Kernel::Kernel(std::string source, std::string entry, std::vector<Constant> cons
     whole.constants.push_back({constant.index, "", std::move(constant.type), constant.bits});
   }
   whole.parts.push_back({"source", 0, whole.text.size()});
-  jit::CompileOptions options;
-  options.instruction_set = jit::host_instruction_set();
   exec::KernelLibrary& library = exec::KernelLibrary::get();
   Ref<const exec::KernelRequest> request = make_ref<exec::KernelRequest>(
-      std::move(whole), std::move(options), library.compiler_version());
+      std::move(whole), exec::user_kernel_options(), library.compiler_version());
   auto pipeline = std::make_shared<Ref<exec::Pipeline>>(library.get(request));
   pipeline_ = std::shared_ptr<const exec::Pipeline>(pipeline, pipeline->get());
 }

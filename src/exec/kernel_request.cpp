@@ -1,5 +1,8 @@
 #include "exec/kernel_request.h"
 
+#include "base/environment.h"
+#include "devices/cpu/jit/dispatch.h"
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -75,6 +78,7 @@ KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions optio
   if (!mutated(Mutant::key_compiler)) key.text(compiler_version);
   if (!mutated(Mutant::key_instruction_set)) key.value(options_.instruction_set);
   if (!mutated(Mutant::key_lowering)) key.value(options_.lowering);
+  if (!mutated(Mutant::key_guarded)) key.value(static_cast<uint8_t>(options_.guarded));
   if (!mutated(Mutant::key_math)) key.value(source_.math);
   if (mutated(Mutant::key_boundaries)) {
     for (char c : source_.entry + source_.text) key.value(c);
@@ -87,6 +91,14 @@ KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions optio
     is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text, source_.directory);
   key_ = key.take();
   hash_ = forced_hash ? *forced_hash : hash_bytes(key_);
+}
+
+jit::CompileOptions user_kernel_options(bool guarded) {
+  jit::CompileOptions options;
+  options.instruction_set = jit::host_instruction_set();
+  options.guarded =
+      guarded && environment::settings().guard_kernels != environment::GuardKernels::off;
+  return options;
 }
 
 void write_constants(const std::vector<msl::FunctionConstant>& constants, ByteWriter& out) {

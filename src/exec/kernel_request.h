@@ -46,6 +46,10 @@ class KernelRequest : public RefCounted {
   Hash128 hash_;
 };
 
+// For this processor. `guarded`: the program did not ask for a kernel without guards, and
+// HOLDFAST_GUARD_KERNELS has the last word.
+jit::CompileOptions user_kernel_options(bool guarded = true);
+
 // Function constants as bytes, in keys and in captures: a count; of each u32 index, text name, text
 // type and the words of its value.
 void write_constants(const std::vector<msl::FunctionConstant>& constants, ByteWriter& out);

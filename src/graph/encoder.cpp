@@ -55,6 +55,13 @@ exec::Elements elements_of(const array& a) {
   }
 }
 
+// How far a guarded kernel may go from the array's address on.
+exec::ArgumentRange range_of(const array& a) {
+  if (a.size() == 0) return {};
+  auto [begin, end] = byte_interval(a);
+  return {static_cast<uint64_t>(a.offset() - begin), static_cast<uint64_t>(end - begin)};
+}
+
 // What the layers want to know about each slot.
 std::span<exec::BoundSlot> note_slots(exec::Queue& queue, std::span<const KernelBinding> bindings,
                                       exec::Dispatch& dispatch) {
@@ -207,10 +214,13 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
   size_t count = std::max<size_t>(arguments.size(), 1);
   void** buffers = static_cast<void**>(parameters(count * sizeof(void*), alignof(void*)));
   auto* sizes = static_cast<uint32_t*>(parameters(count * sizeof(uint32_t), alignof(uint32_t)));
+  auto* ranges = static_cast<exec::ArgumentRange*>(
+      parameters(count * sizeof(exec::ArgumentRange), alignof(exec::ArgumentRange)));
   for (size_t i = 0; i < arguments.size(); ++i) {
     const msl::KernelArgument& argument = arguments[i];
     buffers[i] = nullptr;
     sizes[i] = 0;
+    ranges[i] = {};
     if (argument.kind == msl::KernelArgument::Kind::threadgroup) {
       if (argument.slot >= threadgroup_bytes.size()) throw missing(argument);
       sizes[i] = threadgroup_bytes[argument.slot];
@@ -223,6 +233,9 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
       buffers[i] = by_slot[argument.slot];
       if (binding.kind == KernelBinding::Kind::bytes) {
         sizes[i] = static_cast<uint32_t>(binding.size);
+        ranges[i].bytes = binding.size;
+      } else {
+        ranges[i] = range_of(*static_cast<const array*>(binding.what));
       }
     }
   }
@@ -230,6 +243,7 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
   if (exec::layers::want(exec::Layer::encoding)) slots = note_slots(queue_, bindings, *dispatch);
   dispatch->buffers = buffers;
   dispatch->threadgroup_bytes = sizes;
+  dispatch->ranges = ranges;
   const uint32_t threads[] = {grid.x, grid.y, grid.z};
   const uint32_t group[] = {threadgroup.x, threadgroup.y, threadgroup.z};
   for (int i = 0; i < 3; ++i) {

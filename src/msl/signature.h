@@ -33,6 +33,7 @@ struct Signature {
   std::string body, header;
   bool atomic_outputs = false;
   MathMode math = MathMode::safe;
+  bool guard = true;  // accesses that may be outside of the arguments are looked at
 };
 
 struct SignatureInput {

@@ -180,12 +180,11 @@ Ref<const KernelVariant> Kernel::make_variant(const std::vector<array>& inputs,
     described.push_back({input.dtype(), input.size(), input.ndim()});
   msl::GeneratedKernel generated =
       msl::generate(*signature_, described, dtypes, template_arguments);
-  jit::CompileOptions options;
-  options.instruction_set = jit::host_instruction_set();
   auto variant = make_ref<KernelVariant>();
   variant->signature = signature_;
   variant->template_arguments = template_arguments;
-  variant->request = make_ref<exec::KernelRequest>(std::move(generated.source), std::move(options),
+  variant->request = make_ref<exec::KernelRequest>(std::move(generated.source),
+                                                   exec::user_kernel_options(signature_->guard),
                                                    exec::KernelLibrary::get().compiler_version());
   variant->slots = std::move(generated.slots);
   return variant;
@@ -206,6 +205,7 @@ CustomKernelFunction metal_kernel(const std::string& name,
   signature.body = source;
   signature.header = header;
   signature.atomic_outputs = atomic_outputs;
+  signature.guard = compile_options.guard;
   signature.math = static_cast<msl::MathMode>(compile_options.math_mode);
   auto kernel = std::make_shared<Kernel>(std::move(signature), ensure_row_contiguous);
   return [kernel](const std::vector<array>& inputs, const std::vector<Shape>& output_shapes,

@@ -137,7 +137,9 @@ std::optional<Record> CustomKernel::record() const {
   add(signature.header);
   add(ensure_row_contiguous_);
   add(signature.atomic_outputs);
-  add(signature.math);
+  CompileOptions options(static_cast<MathMode>(signature.math));
+  options.guard = signature.guard;
+  add(options.serialize());
   add_sizes(grid_);
   add_sizes(threadgroup_);
   add(init_value_);
@@ -156,12 +158,11 @@ std::vector<array> CustomKernel::call(const RecordedCall& call,
   std::vector<std::string> inputs = from.names(), outputs = from.names();
   auto body = from.take<std::string>(), header = from.take<std::string>();
   bool ensure_row_contiguous = from.take<bool>(), atomic_outputs = from.take<bool>();
-  int math = from.take<int>();
-  if (math < 0 || math > static_cast<int>(MathMode::Fast)) {
-    throw std::invalid_argument("expected a math mode");
+  int serialized = from.take<int>();
+  CompileOptions options(serialized);
+  if (options.serialize() != serialized || options.math_mode > MathMode::Fast) {
+    throw std::invalid_argument("expected compile options");
   }
-  CompileOptions options;
-  options.math_mode = static_cast<MathMode>(math);
   std::tuple<int, int, int> grid = from.sizes(), threadgroup = from.sizes();
   auto init_value = from.take<std::optional<float>>();
   std::vector<std::pair<std::string, TemplateArg>> arguments;

@@ -94,9 +94,10 @@ Ref<CpuPipeline> load_ir(const std::string& text, Lowering lowering, Instruction
 }
 
 void run(const CpuPipeline& pipeline, std::vector<void*> buffers, Size grid, Size threadgroup,
-         std::vector<uint32_t> threadgroup_bytes) {
+         std::vector<uint32_t> threadgroup_bytes, const std::vector<ArgumentRange>& ranges) {
   DispatchArguments arguments;
   arguments.buffers = buffers.data();
+  if (!ranges.empty()) arguments.ranges = ranges.data();
   if (!threadgroup_bytes.empty()) arguments.threadgroup_bytes = threadgroup_bytes.data();
   for (int axis = 0; axis < 3; ++axis) {
     arguments.grid[axis] = grid[static_cast<size_t>(axis)];

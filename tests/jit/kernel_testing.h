@@ -25,6 +25,7 @@ using Size = std::array<uint32_t, 3>;
 
 // Runs all groups of a grid on this thread.
 void run(const CpuPipeline& pipeline, std::vector<void*> buffers, Size grid, Size threadgroup,
-         std::vector<uint32_t> threadgroup_bytes = {});
+         std::vector<uint32_t> threadgroup_bytes = {},
+         const std::vector<ArgumentRange>& ranges = {});
 
 }  // namespace holdfast::jit::testing

@@ -27,7 +27,14 @@ Buffer Buffer::integers(size_t count, uint32_t seed, uint32_t limit) {
 
 Buffer Buffer::zeros(size_t bytes) { return {std::vector<char>(bytes)}; }
 
-CompiledKernel compile_msl(const std::string& text, Lowering lowering, InstructionSet set) {
+std::vector<ArgumentRange> ranges_of(const std::vector<Buffer>& buffers) {
+  std::vector<ArgumentRange> ranges;
+  for (const Buffer& buffer : buffers) ranges.push_back({0, buffer.bytes.size()});
+  return ranges;
+}
+
+CompiledKernel compile_msl(const std::string& text, Lowering lowering, InstructionSet set,
+                           bool guarded) {
   msl::KernelSource source;
   source.kernel = "k";
   source.entry = "k";
@@ -35,6 +42,7 @@ CompiledKernel compile_msl(const std::string& text, Lowering lowering, Instructi
   CompileOptions options;
   options.lowering = lowering;
   options.instruction_set = set;
+  options.guarded = guarded;
   if (const char* folder = std::getenv("HOLDFAST_DUMP_KERNELS")) options.dump_directory = folder;
   return service().compile(source, options);
 }
@@ -54,8 +62,10 @@ void check_widened(const std::string& text, const std::vector<Buffer>& buffers,
     Ref<CpuPipeline> reference =
         CpuPipeline::load("k", compile_msl(text, Lowering::reference, set));
     Ref<CpuPipeline> widened = CpuPipeline::load("k", compile_msl(text, Lowering::widened, set));
+    Ref<CpuPipeline> guarded =
+        CpuPipeline::load("k", compile_msl(text, Lowering::widened, set, true));
     for (const Dispatch& dispatch : dispatches) {
-      std::vector<Buffer> expected = buffers, got = buffers;
+      std::vector<Buffer> expected = buffers, got = buffers, got_guarded = buffers;
       auto pointers = [](std::vector<Buffer>& of) {
         std::vector<void*> result;
         for (Buffer& buffer : of) result.push_back(buffer.bytes.data());
@@ -63,6 +73,8 @@ void check_widened(const std::string& text, const std::vector<Buffer>& buffers,
       };
       run(*reference, pointers(expected), dispatch.grid, dispatch.threadgroup);
       run(*widened, pointers(got), dispatch.grid, dispatch.threadgroup);
+      CHECK_NOTHROW(run(*guarded, pointers(got_guarded), dispatch.grid, dispatch.threadgroup, {},
+                        ranges_of(buffers)));
       CAPTURE(static_cast<int>(set));
       CAPTURE(dispatch.grid[0]);
       CAPTURE(dispatch.threadgroup[0]);
@@ -74,6 +86,7 @@ void check_widened(const std::string& text, const std::vector<Buffer>& buffers,
                expected[i].bytes[differs] == got[i].bytes[differs])
           ++differs;
         CHECK_MESSAGE(differs == expected[i].bytes.size(), "first difference at byte ", differs);
+        CHECK(expected[i].bytes == got_guarded[i].bytes);
       }
     }
   }

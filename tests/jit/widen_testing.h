@@ -29,14 +29,18 @@ struct Dispatch {
 };
 
 // The kernel `k` of a source.
-CompiledKernel compile_msl(const std::string& text, Lowering lowering, InstructionSet set);
+CompiledKernel compile_msl(const std::string& text, Lowering lowering, InstructionSet set,
+                           bool guarded = false);
+
+// All of each buffer.
+std::vector<ArgumentRange> ranges_of(const std::vector<Buffer>& buffers);
 
 // What a kernel leaves in its buffers.
 std::vector<Buffer> run_msl(const std::string& text, Lowering lowering, InstructionSet set,
                             std::vector<Buffer> buffers, const Dispatch& dispatch);
 
-// Runs `text` for each instruction set of this machine, and expects that the widened code leaves
-// the same bytes as the reference lowering.
+// Runs `text` for each instruction set of this machine, and expects that the widened code, with and
+// without guards, leaves the same bytes as the reference lowering.
 void check_widened(const std::string& text, const std::vector<Buffer>& buffers,
                    const std::vector<Dispatch>& dispatches);
 

@@ -191,9 +191,8 @@ TEST_CASE("bad input: kernels that do not end or touch what is not theirs [child
     CHECK(message.find(late) != std::string::npos);
     CHECK(all_goes_on());
   }
-  std::string wild = message_of(at + "y[i] = ((device float*)(ulong(x[i]) + 16))[0];");
-  CHECK_MESSAGE(wild.starts_with("[wrong] "), wild);
-  CHECK_MESSAGE(wild.find("SIGSEGV") != std::string::npos, wild);
+  std::string wild = message_of(at + "((device float*)(ulong(x[i]) + 16))[0] = 1;");
+  CHECK_MESSAGE(wild.starts_with("[wrong] the kernel writes outside of \""), wild);
   CHECK(all_goes_on());
   // What depends on a failed output fails with it; others do not.
   auto endless = fast::metal_kernel("endless", {"x"}, {"y"}, "while (true) {}");
@@ -208,6 +207,22 @@ TEST_CASE("bad input: kernels that do not end or touch what is not theirs [child
   CHECK_MESSAGE(message.starts_with("[endless] "), message);
   CHECK(all(equal(other, numbers() + array(1.0f))).item<bool>());
   CHECK(all_goes_on());
+}
+
+TEST_CASE("bad input: a fault of a kernel without guards [child]") {
+  if (!is_child("bad input: a fault of a kernel without guards [child]")) return;
+  std::string wild =
+      message_of("y[thread_position_in_grid.x] = ((device float*)(ulong(x[0]) + 16))[0];");
+  CHECK_MESSAGE(wild.starts_with("[wrong] "), wild);
+  CHECK_MESSAGE(wild.find("SIGSEGV") != std::string::npos, wild);
+  CHECK(all_goes_on());
+}
+
+TEST_CASE("bad input: a fault of a kernel without guards") {
+  if (!metal::is_available()) return;
+  ChildResult result = run_child("bad input: a fault of a kernel without guards [child]",
+                                 {"HOLDFAST_GUARD_KERNELS=0"});
+  CHECK_MESSAGE(result.exit_code == 0, result.output);
 }
 
 TEST_CASE("bad input: kernels that do not end or touch what is not theirs") {

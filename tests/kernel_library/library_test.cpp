@@ -86,6 +86,7 @@ TEST_CASE("kernel library: every part of the content is in the key") {
   add([](Source& s, Options&) { s.constants = {{0, "", "bool", {1}}, {1, "", "bool", {1}}}; });
   add([](Source&, Options& o) { o.lowering = jit::Lowering::reference; });
   add([](Source&, Options& o) { o.lowering = jit::Lowering::widened; });
+  add([](Source&, Options& o) { o.guarded = true; });
   add([](Source&, Options& o) { o.instruction_set = jit::InstructionSet::avx2; });
   add([](Source&, Options& o) { o.instruction_set = jit::InstructionSet::avx512; });
   std::set<std::string> keys;

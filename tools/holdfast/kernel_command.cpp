@@ -4,7 +4,7 @@
 
 #include "base/environment.h"
 #include "base/sync.h"
-#include "devices/cpu/jit/dispatch.h"
+#include "exec/kernel_request.h"
 #include "tools/holdfast/commands.h"
 #include "tools/holdfast/kernel_arguments.h"
 #include "tools/holdfast/kernel_command.h"
@@ -12,19 +12,23 @@
 namespace holdfast::tool {
 
 KernelOptions::KernelOptions() {
-  compile.instruction_set = jit::host_instruction_set();
+  compile = exec::user_kernel_options();
   compile.dump_directory = environment::settings().dump_kernels;
 }
 
 bool KernelOptions::take(Arguments arguments, size_t& i) {
   const std::string& name = arguments[i];
   if (name != "--lowering" && name != "--math" && name != "--instruction-set" &&
-      name != "--constant") {
+      name != "--constant" && name != "--guard") {
     return false;
   }
   const std::string& value = value_of(arguments, i);
   if (name == "--constant") {
     constants.push_back(parse_constant(value));
+  } else if (name == "--guard") {
+    if (value != "on" && value != "off")
+      throw UsageError("--guard must be on or off, not \"" + value + "\"");
+    compile.guarded = value == "on";
   } else if (name == "--lowering") {
     if (value != "automatic" && value != "widened" && value != "reference")
       throw UsageError("--lowering must be automatic, widened or reference, not \"" + value + "\"");

@@ -9,7 +9,7 @@
 
 namespace holdfast::tool {
 
-// How a source is compiled: --lowering, --math, --instruction-set, --constant.
+// How a source is compiled: --lowering, --math, --instruction-set, --constant, --guard.
 struct KernelOptions {
   KernelOptions();
   jit::CompileOptions compile;

@@ -157,7 +157,7 @@ PyObject* new_kernel(fast::CustomKernelFunction function) {
   return reinterpret_cast<PyObject*>(object);
 }
 
-// {"math_mode": "safe" | "relaxed" | "fast"}, or None.
+// {"math_mode": "safe" | "relaxed" | "fast", "guard": bool}, or None.
 fast::CompileOptions options_at(Arguments& a, int place) {
   if (a.is_none(place)) return {};
   if (!PyDict_Check(a.object(place))) a.refuse(place, "a dict or None");
@@ -166,6 +166,11 @@ fast::CompileOptions options_at(Arguments& a, int place) {
   PyObject *key, *value;
   while (PyDict_Next(a.object(place), &position, &key, &value)) {
     std::string name = text_of(key);
+    if (name == "guard") {
+      if (!PyBool_Check(value)) raise(PyExc_ValueError, "[metal_kernel] guard must be a bool");
+      options.guard = value == Py_True;
+      continue;
+    }
     if (name != "math_mode") {
       raise(PyExc_ValueError, "[metal_kernel] there is no compile option " + name);
     }

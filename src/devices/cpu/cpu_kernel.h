@@ -61,6 +61,7 @@ inline jit::DispatchArguments arguments_of(const Dispatch& dispatch) {
   jit::DispatchArguments arguments;
   arguments.buffers = dispatch.buffers;
   arguments.threadgroup_bytes = dispatch.threadgroup_bytes;
+  arguments.ranges = dispatch.ranges;
   for (int i = 0; i < 3; ++i) {
     arguments.grid[i] = dispatch.grid[i];
     arguments.threadgroup[i] = dispatch.threadgroup[i];

@@ -25,6 +25,9 @@ struct CompileOptions {
   Lowering lowering =
       Lowering::automatic;  // automatic: widened, or the reference where widening declines
   InstructionSet instruction_set = InstructionSet::baseline;
+  // Accesses that cannot be proved to be inside of what the kernel was given are looked at, and not
+  // made when they are not: see DispatchArguments::ranges. (Checked kernels look at all of theirs.)
+  bool guarded = false;
   std::string dump_directory;  // HOLDFAST_DUMP_KERNELS; not part of a key
 };
 

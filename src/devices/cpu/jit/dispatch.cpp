@@ -9,6 +9,7 @@
 
 #include "base/environment.h"
 #include "devices/cpu/jit/fault_guard.h"
+#include "devices/cpu/jit/guard_runtime.h"
 #include "devices/cpu/jit/image.h"
 #include "devices/cpu/jit/kernel_checker.h"
 #include "devices/cpu/jit/reference_runtime.h"
@@ -47,6 +48,7 @@ class ThreadScratch {
   watchdog::Slot* const slot;
   ReferenceRunner reference;
   std::vector<void*> pointers;
+  std::vector<ArgumentRange> ranges;
 
  private:
   char* memory_ = nullptr;
@@ -116,6 +118,9 @@ class GroupLoop {
     context_.frame = memory + shared;
     context_.cancelled = &own.slot->stop;
     context_.buffers = arguments.buffers;
+    context_.ranges = arguments.ranges;
+    context_.guards = &guard_runtime;
+    if (!arguments.ranges) set_endless_ranges();
     place_threadgroup_arguments(arguments, memory + aligned(kernel.threadgroup_bytes));
     if (kernel.lowering == Lowering::checked) prepare_checks(arguments, shared);
     if (!pipeline.is_widened()) own.reference.prepare(threads, kernel.register_bytes);
@@ -145,7 +150,43 @@ class GroupLoop {
     if (checker_) checker_->stopped(last_turn_);
   }
 
+  // Throws when the kernel wrote outside of its arguments; says it when it read there.
+  void check_outside() const {
+    if (context_.outside_write.site) throw std::runtime_error(text_of(context_.outside_write));
+    if (!context_.outside_read.site) return;
+    std::string text = text_of(context_.outside_read);
+    if (environment::settings().guard_kernels == environment::GuardKernels::strict)
+      throw std::runtime_error(text);
+    if (!pipeline_.is_first_outside_read()) return;
+    std::fprintf(stderr, "holdfast: %s; it got 0 (said once; HOLDFAST_VALIDATE=1 tells more)\n",
+                 text.c_str());
+  }
+
  private:
+  std::string text_of(const GroupContext::OutsideAccess& access) const {
+    const OutsideSite& site = *access.site;
+    std::string name = site.name;
+    std::string byte;  // arrays of the kernel's own lie in memory as the lowering likes
+    if (site.argument != OutsideSite::no_argument) {
+      name = pipeline_.interface().arguments[site.argument].name;
+      byte = ": byte " + std::to_string(access.offset) + " of " +
+             std::to_string(context_.ranges[site.argument].bytes);
+    }
+    std::string place;
+    if (site.line != 0) {
+      place = " at " + (site.part[0] ? site.part + std::string(":") : "line ") +
+              std::to_string(site.line) + ":" + std::to_string(site.column);
+    }
+    return "[" + pipeline_.name() + "] the kernel " + (site.writes ? "writes" : "reads") +
+           " outside of \"" + name + "\"" + place + byte;
+  }
+
+  void set_endless_ranges() {
+    constexpr uint64_t half = uint64_t{1} << 62;
+    own_.ranges.assign(pipeline_.interface().arguments.size(), {half, 2 * half});
+    context_.ranges = own_.ranges.data();
+  }
+
   void prepare_checks(const DispatchArguments& arguments, size_t threadgroup_bytes) {
     context_.last_turn = &last_turn_;
     if (arguments.checker) {
@@ -163,12 +204,18 @@ class GroupLoop {
     own_.pointers.clear();
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (parameters[i].kind != msl::KernelArgument::Kind::threadgroup) continue;
-      if (own_.pointers.empty())
+      if (own_.pointers.empty()) {
         own_.pointers.assign(arguments.buffers, arguments.buffers + parameters.size());
+        if (arguments.ranges)
+          own_.ranges.assign(arguments.ranges, arguments.ranges + parameters.size());
+      }
       own_.pointers[i] = memory;
+      own_.ranges[i] = {0, arguments.threadgroup_bytes ? arguments.threadgroup_bytes[i] : 0};
       memory += aligned(arguments.threadgroup_bytes ? arguments.threadgroup_bytes[i] : 0);
     }
-    if (!own_.pointers.empty()) context_.buffers = own_.pointers.data();
+    if (own_.pointers.empty()) return;
+    context_.buffers = own_.pointers.data();
+    context_.ranges = own_.ranges.data();
   }
 
   void advance(int64_t count) {
@@ -292,6 +339,7 @@ void run_groups(const CpuPipeline& pipeline, const DispatchArguments& arguments,
     if (verdict == watchdog::Verdict::timed_out) loop.stopped();
     throw std::runtime_error("[" + pipeline.name() + "] " + stopped_text(verdict));
   }
+  loop.check_outside();
 }
 
 }  // namespace holdfast::jit

@@ -41,6 +41,8 @@ class CpuPipeline final : public RefCounted {
   bool is_widened() const { return kernel_.lowering <= Lowering::widened; }
   const Image& image() const { return *image_; }
   const void* entry() const { return entry_; }
+  // True once: for what is said of a kernel only the first time.
+  bool is_first_outside_read() const { return !has_read_outside_.exchange(true); }
 
  private:
   CpuPipeline();
@@ -49,6 +51,7 @@ class CpuPipeline final : public RefCounted {
   CompiledKernel kernel_;
   std::unique_ptr<Image> image_;
   const void* entry_ = nullptr;
+  mutable sync::Atomic<bool> has_read_outside_{false};
 };
 
 // One dispatch. Plain data; what it points to must stay until the last run_groups has returned.
@@ -58,6 +61,9 @@ struct DispatchArguments {
   // Bytes of each threadgroup argument, by KernelInterface::arguments (other entries are not looked
   // at); may be null when there are none.
   const uint32_t* threadgroup_bytes = nullptr;
+  // How far guarded kernels may go, by KernelInterface::arguments (entries of threadgroup arguments
+  // are not looked at); null: arguments have no end.
+  const ArgumentRange* ranges = nullptr;
   uint32_t grid[3] = {1, 1, 1};         // threads
   uint32_t threadgroup[3] = {1, 1, 1};  // as asked for; clamped to the grid when it runs
   // The dispatch stops soon after `*queue_cancelled >= list`. May be null.
@@ -83,9 +89,10 @@ void begin_dispatch(DispatchArguments& arguments);
 
 // Runs threadgroups [begin, end), counted x first, on the calling thread. Several threads may run
 // parts of one dispatch at once. Throws std::runtime_error "[name] …" when the dispatch was
-// cancelled, ran longer than HOLDFAST_KERNEL_TIMEOUT, or did something that the processor refuses
-// (SIGSEGV and its kind inside the kernel's own code): the groups that ran have left their results,
-// others none.
+// cancelled, ran longer than HOLDFAST_KERNEL_TIMEOUT, did something that the processor refuses
+// (SIGSEGV and its kind inside the kernel's own code), or, when its accesses are guarded, wrote
+// outside of its arguments (with HOLDFAST_GUARD_KERNELS=strict: read): the groups that ran have
+// left their results, others none.
 void run_groups(const CpuPipeline& pipeline, const DispatchArguments& arguments, int64_t begin,
                 int64_t end);
 

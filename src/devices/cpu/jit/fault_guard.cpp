@@ -13,7 +13,8 @@
 namespace holdfast::jit {
 namespace {
 
-constexpr int caught[] = {SIGSEGV, SIGBUS, SIGFPE};
+// Of a trap (`__builtin_trap`, `__builtin_debugtrap`) too.
+constexpr int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 struct sigaction previous[sizeof(caught) / sizeof(caught[0])];
 
 // Allocated with the thread, so that the handler can look at it whatever the thread was doing.
@@ -125,7 +126,11 @@ void FaultGuard::arm() {
 }
 
 std::string FaultGuard::what() const {
-  const char* name = signal_ == SIGSEGV ? "SIGSEGV" : signal_ == SIGBUS ? "SIGBUS" : "SIGFPE";
+  const char* name = signal_ == SIGSEGV  ? "SIGSEGV"
+                     : signal_ == SIGBUS ? "SIGBUS"
+                     : signal_ == SIGFPE ? "SIGFPE"
+                     : signal_ == SIGILL ? "SIGILL"
+                                         : "SIGTRAP";
   char text[64];
   std::snprintf(text, sizeof(text), "%s at address %p", name, address_);
   return text;

@@ -1,5 +1,6 @@
-// Turns SIGSEGV, SIGBUS and SIGFPE that a kernel's own code raises into something that can be
-// thrown. Best effort: a kernel that wrote over the process's memory before has done so.
+// Turns SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP that a kernel's own code raises into something
+// that can be thrown. Best effort: a kernel that wrote over the process's memory before has done
+// so.
 #pragma once
 
 #include <setjmp.h>

@@ -11,9 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "devices/argument_range.h"
+
 namespace holdfast::jit {
 
-inline constexpr uint32_t abi_version = 7;
+using exec::ArgumentRange;
+
+inline constexpr uint32_t abi_version = 8;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -34,6 +38,53 @@ struct GroupContext {
   class GroupChecker* checker;          // may be null: nothing is looked at
   const struct FreeRange* free_ranges;  // by parameter of the scalar function
   struct LastTurn* last_turn;
+  // Of guarded kernels:
+  const ArgumentRange* ranges;  // by parameter of the scalar function
+  const struct GuardRuntime* guards;
+  struct OutsideAccess {
+    const struct OutsideSite* site;  // null: there was none
+    int64_t offset;                  // in bytes, from the first place that belongs to the object
+  };
+  // The first access of each kind that was not inside of what it may touch. Written by the thread
+  // that runs the groups.
+  OutsideAccess outside_read, outside_write;
+};
+
+// An access of a guarded kernel. A constant of its object.
+struct OutsideSite {
+  uint32_t line, column;  // 0: not known
+  uint32_t argument;      // by KernelInterface::arguments, or
+  static constexpr uint32_t no_argument = UINT32_MAX;
+  uint8_t writes;
+  char part[30];  // of the user's source: "body", "header", a file; ends with 0
+  char name[45];  // of what is no argument; ends with 0
+};
+
+// Memory that an access may touch.
+struct MemoryRange {
+  const char* begin;
+  uint64_t bytes;
+};
+
+// An access that a quick look could not tell to be inside as a whole.
+struct GuardedAccess {
+  const OutsideSite* site;
+  const char* const* addresses;  // of the 32 lanes; null: base + lane * stride
+  const char* base;
+  int64_t stride;
+  const MemoryRange* ranges;  // it must lie inside of one of these
+  uint32_t range_count;
+  uint32_t bytes;  // of a lane
+  uint32_t lanes;  // that make it, as bits
+};
+// What a guarded kernel calls for such an access. What is outside is not accessed, but noted in the
+// context.
+struct GuardRuntime {
+  // Writes 32 results; 0 for lanes that are off or outside.
+  void (*load)(GroupContext*, const GuardedAccess*, void* results);
+  void (*store)(GroupContext*, const GuardedAccess*, const void* values);
+  // Returns the lanes that are inside.
+  uint32_t (*inside)(GroupContext*, const GuardedAccess*);
 };
 
 // Memory of an argument that nobody writes: what lies inside and is aligned needs no look.

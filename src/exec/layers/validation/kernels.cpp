@@ -35,6 +35,7 @@ Ref<const Pipeline> make_checked(const Pipeline& pipeline) {
     const KernelRequest& request = *request_of(pipeline);
     jit::CompileOptions options = request.options();
     options.lowering = jit::Lowering::checked;
+    options.guarded = false;
     exec::KernelLibrary& library = exec::KernelLibrary::get();
     Ref<const Pipeline> checked =
         library.get(make_ref<KernelRequest>(request.source(), options, library.compiler_version()));

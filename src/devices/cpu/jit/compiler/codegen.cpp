@@ -180,12 +180,20 @@ void set_target(llvm::Module& module, llvm::TargetMachine& machine) {
                               "no-nans-fp-math", "no-infs-fp-math", "no-signed-zeros-fp-math"}) {
       function.removeFnAttr(stale);
     }
+    // With AVX-512, the registers that this convention keeps lack rbp, but a caller that has a
+    // frame pointer takes it for kept. A function with a frame of its own does keep it.
+    if (function.getCallingConv() == llvm::CallingConv::Intel_OCL_BI)
+      function.addFnAttr("frame-pointer", "all");
     function.removeFnAttr(llvm::Attribute::UWTable);
     function.removeFnAttr(llvm::Attribute::OptimizeNone);
     function.removeFnAttr(llvm::Attribute::StackProtect);
     function.removeFnAttr(llvm::Attribute::StackProtectStrong);
     function.addFnAttr("target-cpu", machine.getTargetCPU());
-    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    std::string features = machine.getTargetFeatureString().str();
+    // What it has restored must not be cleared at its end.
+    if (function.hasFnAttribute(keeps_registers))
+      features += std::string(features.empty() ? "" : ",") + "-vzeroupper";
+    function.addFnAttr("target-features", features);
     function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr("min-legal-vector-width", "512");
     function.addFnAttr("no-builtins");

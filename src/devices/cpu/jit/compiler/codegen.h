@@ -26,6 +26,10 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(InstructionSet set);
 // that the passes and the back-end read (processor, features, no unwinding, no library calls).
 void set_target(llvm::Module& module, llvm::TargetMachine& machine);
 
+// An attribute of functions, and of calls of them: all registers are as before afterwards. Such a
+// function clears the upper halves of vectors itself before it calls others.
+inline constexpr const char* keeps_registers = "no_caller_saved_registers";
+
 // Cleans up after a lowering: the scalar optimisations of -O2 without vectorisers. Does not change
 // the bits of any result.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine);

@@ -34,22 +34,6 @@ using llvm::IRBuilder;
 using llvm::isa;
 using llvm::Value;
 
-// Of the user's text, outwards through what was inlined. What the user has not written, such as the
-// function that copies a struct, is at the struct's declaration, which says nothing.
-const llvm::DILocation* place_of(const llvm::DebugLoc& location) {
-  for (const llvm::DILocation* place = location.get(); place; place = place->getInlinedAt()) {
-    const llvm::DISubprogram* function = place->getScope()->getSubprogram();
-    if (function && function->isArtificial()) continue;
-    if (place->getFilename() == msl::source_file && place->getLine() != 0) return place;
-  }
-  return nullptr;
-}
-
-template <size_t n>
-void set_text(char (&to)[n], std::string_view from) {
-  std::memcpy(to, from.data(), std::min(from.size(), n - 1));
-}
-
 AccessObject::Space space_of(unsigned address_space) {
   switch (address_space) {
     case msl::address_space::device:
@@ -377,22 +361,6 @@ class Instrumentation {
     // Out of memory, or made of a number.
     return {object(0, AccessObject::no_argument, space, ""),
             llvm::ConstantPointerNull::get(pointer_)};
-  }
-
-  // clang calls `shared` of kernel f "_ZZ1fE6shared", and what it has made two of "p.addr".
-  static std::string_view variable_name(llvm::StringRef name) {
-    std::string_view text = name;
-    if (size_t end = text.find('.'); end != std::string_view::npos) text = text.substr(0, end);
-    if (size_t digits = text.rfind('E'); text.starts_with("_ZZ") && digits != text.npos) {
-      size_t begin = text.find_first_not_of("0123456789", digits + 1);
-      if (begin != text.npos && begin > digits + 1) {
-        size_t length = 0;
-        for (char digit : text.substr(digits + 1, begin - digits - 1))
-          length = length * 10 + static_cast<size_t>(digit - '0');
-        return text.substr(begin, length);
-      }
-    }
-    return text;
   }
 
   llvm::Function& function_;

@@ -23,6 +23,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "devices/cpu/jit/compiler/guard_accesses.h"
 #include "devices/cpu/jit/compiler/instrument.h"
 #include "devices/cpu/jit/kernel_abi.h"
 #include "msl/scalar_ir.h"
@@ -383,6 +384,7 @@ class ThreadLowering {
     lower_checks(check_fence_function, offsetof(ReferenceRuntime, fence));
     lower_turns();
     lower_free_ranges();
+    lower_guards();
     for (llvm::Function& function : llvm::make_early_inc_range(module_)) {
       if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
     }
@@ -437,6 +439,39 @@ class ThreadLowering {
     };
     lower_calls_of(free_begin_function, field_of(offsetof(FreeRange, begin), pointer()));
     lower_calls_of(free_bytes_function, field_of(offsetof(FreeRange, bytes), i64()));
+  }
+
+  // What guard_accesses() has put in.
+  void lower_guards() {
+    auto field_of = [&](size_t offset) {
+      return [=, this](IRBuilder<>& b, llvm::CallInst& call) -> Value* {
+        Value* ranges = field(b, group_, offsetof(GroupContext, ranges), pointer());
+        const uint64_t index = llvm::cast<llvm::ConstantInt>(call.getArgOperand(0))->getZExtValue();
+        return field(b, ranges, index * sizeof(ArgumentRange) + offset, i64());
+      };
+    };
+    lower_calls_of(range_before_function, field_of(offsetof(ArgumentRange, before)));
+    lower_calls_of(range_bytes_function, field_of(offsetof(ArgumentRange, bytes)));
+    // The first is kept; a group is run by one OS thread.
+    lower_calls_of(outside_function, [&](IRBuilder<>& b, llvm::CallInst& call) -> Value* {
+      Value* site = call.getArgOperand(0);
+      Value* writes = b.CreateICmpNE(
+          b.CreateLoad(b.getInt8Ty(),
+                       b.CreateConstInBoundsGEP1_64(i8(), site, offsetof(OutsideSite, writes))),
+          b.getInt8(0));
+      auto place = [&](size_t offset) {
+        return b.CreateConstInBoundsGEP1_64(i8(), group_, offset);
+      };
+      Value* noted = b.CreateSelect(writes, place(offsetof(GroupContext, outside_write)),
+                                    place(offsetof(GroupContext, outside_read)));
+      Value* at =
+          b.CreateConstInBoundsGEP1_64(i8(), noted, offsetof(GroupContext::OutsideAccess, offset));
+      Value* known = b.CreateLoad(pointer(), noted);
+      Value* is_first = b.CreateIsNull(known);
+      b.CreateStore(b.CreateSelect(is_first, call.getArgOperand(1), b.CreateLoad(i64(), at)), at);
+      b.CreateStore(b.CreateSelect(is_first, site, known), noted);
+      return nullptr;
+    });
   }
 
   // Element `axis` of three uint32_t at `offset`.

@@ -20,7 +20,9 @@
 
 #include "devices/cpu/jit/compiler/codegen.h"
 #include "devices/cpu/jit/compiler/dump.h"
+#include "devices/cpu/jit/compiler/guard_accesses.h"
 #include "devices/cpu/jit/compiler/instrument.h"
+#include "devices/cpu/jit/compiler/outside_sites.h"
 #include "devices/cpu/jit/compiler/reference.h"
 #include "devices/cpu/jit/compiler/remarks.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
@@ -167,8 +169,10 @@ class Job {
  private:
   void to_reference(std::unique_ptr<llvm::Module> module, CompiledKernel& kernel) {
     kernel.lowering = Lowering::reference;
-    llvm::StripDebugInfo(*module);
     msl::inline_shared_functions(*module);
+    if (options_.guarded && options_.lowering != Lowering::checked)
+      guard_accesses(kernel_of(*module), {interface_, source_});
+    llvm::StripDebugInfo(*module);
     bool parks = false;
     kernel.symbol =
         lower_to_thread(kernel_of(*module), kernel.threadgroup_bytes, &parks)->getName().str();
@@ -200,7 +204,9 @@ class Job {
   // Why not; empty when it was widened.
   std::string try_to_widen(llvm::Module& module, CompiledKernel& kernel) {
     llvm::Function& scalar = kernel_of(module);
-    WidenResult result = widen(scalar, options_.instruction_set, static_cast<bool>(dump_));
+    const GuardedKernel guarded{interface_, source_};
+    WidenResult result = widen(scalar, options_.instruction_set, static_cast<bool>(dump_),
+                               options_.guarded ? &guarded : nullptr);
     steps_.done("widening", module);
     llvm::StripDebugInfo(module);
     if (dump_) remarks_ = in_source_order(result.remarks, source_);
@@ -289,7 +295,7 @@ class Service final : public Compiler {
     std::unique_ptr<llvm::Module> module =
         msl::to_scalar_ir(source, context, interface,
                           options.lowering == Lowering::checked ? msl::ScalarForm::as_written
-                          : dump                                ? msl::ScalarForm::with_lines
+                          : dump || options.guarded             ? msl::ScalarForm::with_lines
                                                                 : msl::ScalarForm::optimised);
     steps.done("the front-end", *module);
     return Job(interface, options, source.kernel, dump, steps, &source).run(std::move(module));

@@ -1,6 +1,12 @@
 #include "devices/cpu/jit/compiler/source_lines.h"
 
+#include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/DebugLoc.h>
+
 #include <algorithm>
+
+#include "msl/frontend/frontend.h"
 
 namespace holdfast::jit {
 namespace {
@@ -20,6 +26,21 @@ SourceLine source_line(const msl::KernelSource* source, unsigned line) {
     }
   }
   return {"", line};
+}
+
+const llvm::DILocation* place_of(const llvm::DebugLoc& location) {
+  for (const llvm::DILocation* place = location.get(); place; place = place->getInlinedAt()) {
+    const llvm::DISubprogram* function = place->getScope()->getSubprogram();
+    if (function && function->isArtificial()) continue;
+    if (place->getFilename() == msl::source_file && place->getLine() != 0) return place;
+  }
+  return nullptr;
+}
+
+std::string variable_name(std::string_view name) {
+  std::string text = llvm::demangle(name.substr(0, name.find('.')));
+  if (size_t scope = text.rfind("::"); scope != text.npos) text.erase(0, scope + 2);
+  return text;
 }
 
 }  // namespace holdfast::jit

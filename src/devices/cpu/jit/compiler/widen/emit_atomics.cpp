@@ -105,7 +105,24 @@ void Emitter::update_own(Value* pointers, const Value& operand,
   b_.SetInsertPoint(after);
 }
 
-void Emitter::emit_atomic(llvm::AtomicRMWInst& atomic) {
+void Emitter::emit_atomic(llvm::Instruction& atomic) {
+  if (const msl::UnprovedAccess* access = guarded_.lookup(&atomic))
+    return update_guarded(atomic, *access);
+  if (auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&atomic))
+    return set_updated(atomic, compare_exchange_lanes(*exchange));
+  set_updated(atomic, {update_lanes(llvm::cast<llvm::AtomicRMWInst>(atomic)), nullptr});
+}
+
+// The old values (null: nothing reads them), and of an exchange whether it was made.
+void Emitter::set_updated(llvm::Instruction& atomic, const std::array<Value*, 2>& results) {
+  if (llvm::isa<llvm::AtomicCmpXchgInst>(atomic)) {
+    exchanges_[&atomic] = {results[0], results[1]};
+  } else {
+    define(atomic, results[0]);
+  }
+}
+
+llvm::Value* Emitter::update_lanes(llvm::AtomicRMWInst& atomic) {
   const Value* pointer = atomic.getPointerOperand();
   const Value* operand = atomic.getValOperand();
   llvm::Type* type = plain(operand->getType());
@@ -123,12 +140,14 @@ void Emitter::emit_atomic(llvm::AtomicRMWInst& atomic) {
     if (std::optional<msl::Intrinsic> reduction = reduction_of(atomic.getOperation(), *type)) {
       perform_one(scalar_of(pointer),
                   lanes_.reduce(*reduction, vector_of(operand), all_on() ? nullptr : mask()));
-      return;
+      return nullptr;
     }
   }
   if (own && all_on() && atomic.use_empty() && layout_.getTypeStoreSize(type) == 4 &&
-      shape(pointer).kind == Shape::varying)
-    return update_own(vector_of(pointer), *operand, perform_one);
+      shape(pointer).kind == Shape::varying) {
+    update_own(vector_of(pointer), *operand, perform_one);
+    return nullptr;
+  }
   // One after the other in a loop: a processor learns that a place may be the one just written to.
   loops_over_lanes_ = true;
   Shape at_shape = shape(pointer);
@@ -150,11 +169,12 @@ void Emitter::emit_atomic(llvm::AtomicRMWInst& atomic) {
     Value* old = perform_one(at, single ? single : take(values, lane));
     if (!atomic.use_empty()) put(results, lane, old);
   });
-  if (!atomic.use_empty()) define(atomic, collect(results));
+  Value* old_values = atomic.use_empty() ? nullptr : collect(results);
   loops_over_lanes_ = false;
+  return old_values;
 }
 
-void Emitter::emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic) {
+std::array<llvm::Value*, 2> Emitter::compare_exchange_lanes(llvm::AtomicCmpXchgInst& atomic) {
   const Value* pointer = atomic.getPointerOperand();
   llvm::Type* type = plain(atomic.getNewValOperand()->getType());
   bool own = is_group_private(pointer);
@@ -185,8 +205,8 @@ void Emitter::emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic) {
   });
   loops_over_lanes_ = false;
   Value* flags = collect(successes);
-  exchanges_[&atomic] = {collect(old_values),
-                         b_.CreateICmpNE(flags, llvm::Constant::getNullValue(flags->getType()))};
+  return {collect(old_values),
+          b_.CreateICmpNE(flags, llvm::Constant::getNullValue(flags->getType()))};
 }
 
 }  // namespace holdfast::jit

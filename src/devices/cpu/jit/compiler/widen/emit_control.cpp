@@ -22,6 +22,7 @@ void Emitter::emit_block(Version version, Block* block) {
   vectors_.clear();
   exchanges_.clear();
   products_.clear();
+  inside_.clear();
   current_mask_ = nullptr;
   b_.SetInsertPoint(blocks_[version][block]);
   if (version == masked) {

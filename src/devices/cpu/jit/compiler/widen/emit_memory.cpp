@@ -135,6 +135,13 @@ llvm::Value* Emitter::last_active(Value* vector) {
 
 void Emitter::emit_load(llvm::LoadInst& load) {
   if (held_.contains(&load)) return;  // loaded with a neighbour
+  const msl::UnprovedAccess* access = guarded_.lookup(&load);
+  for (const Loaded& one : access ? load_guarded(load, *access) : load_lanes(load))
+    define(*one.load, one.value);
+}
+
+// The values of the load, and of neighbours that were loaded with it.
+Emitter::LoadedTogether Emitter::load_lanes(llvm::LoadInst& load) {
   llvm::Type* type = plain(load.getType());
   const Value* pointer = load.getPointerOperand();
   Shape s = shape(pointer);
@@ -145,7 +152,7 @@ void Emitter::emit_load(llvm::LoadInst& load) {
     if (shared) made->setAtomic(load.getOrdering());
     if (pointer->getType()->getPointerAddressSpace() == msl::address_space::constant)
       made->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
-    return define(load, made);
+    return {{&load, made}};
   }
   if (shared) {
     Staged pointers = stage(vector_of(pointer), 0);
@@ -155,29 +162,29 @@ void Emitter::emit_load(llvm::LoadInst& load) {
       one->setAtomic(load.getOrdering());
       put(results, lane, one);
     });
-    return define(load, collect(results));
+    return {{&load, collect(results)}};
   }
   bool whole = size == layout_.getTypeAllocSize(type) && !type->isIntegerTy(1);
   if (s.kind == Shape::linear && whole) {
     Value* base = scalar_of(pointer);
     if (s.stride == static_cast<int64_t>(size)) {
       prefetch(load, type, base);
-      return define(load, load_consecutive(type, base, load.getAlign()));
+      return {{&load, load_consecutive(type, base, load.getAlign())}};
     }
     if (all_on() && s.stride == -static_cast<int64_t>(size)) {
       base = b_.CreateConstGEP1_64(b_.getInt8Ty(), base, static_cast<uint64_t>(s.stride * 31));
       Value* made = b_.CreateAlignedLoad(wide(type), base, load.getAlign());
-      return define(load, b_.CreateShuffleVector(made, reversed()));
+      return {{&load, b_.CreateShuffleVector(made, reversed())}};
     }
-    if (all_on() && load_group(load)) return;
+    if (LoadedTogether group = load_group(load); !group.empty()) return group;
     remark(load, "gathers because lanes are " + std::to_string(s.stride) + " bytes apart");
   } else if (s.kind == Shape::pattern && whole) {
-    if (all_on() && load_group(load)) return;
+    if (LoadedTogether group = load_group(load); !group.empty()) return group;
     remark(load, "gathers because lanes are scattered by a fixed pattern");
   } else {
     remark(load, "gathers from an address that varies", pointer);
   }
-  define(load, gather(type, vector_of(pointer), load.getAlign()));
+  return {{&load, gather(type, vector_of(pointer), load.getAlign())}};
 }
 
 // How far on the next group's part of memory lies, if the groups so far are any guide: what
@@ -223,12 +230,15 @@ void Emitter::prefetch(const llvm::Instruction& access, llvm::Type* type, Value*
   }
 }
 
-// Neighbouring loads whose lanes lie alike, read together.
-bool Emitter::load_group(llvm::LoadInst& load) {
-  if (memory_.interleaved(load.getPointerOperand())) return false;
+// Neighbouring loads whose lanes lie alike, read together. Empty: they are not.
+Emitter::LoadedTogether Emitter::load_group(llvm::LoadInst& load) {
+  if (!all_on() || memory_.interleaved(load.getPointerOperand())) return {};
   const Value* pointer = load.getPointerOperand();
   LoadGroup group = find_load_group(load, shape(pointer), layout_,
                                     [&](const Value* other) { return shape(other); });
+  for (const LoadGroup::Member& member : group.members) {
+    if (!are_guarded_alike(load, *member.load)) return {};
+  }
   // The first member that is reached loads for all.
   std::vector<Value*> results;
   if (group.pays_transposed(set_)) {
@@ -236,13 +246,15 @@ bool Emitter::load_group(llvm::LoadInst& load) {
   } else if (group.pays_in_segments()) {
     results = load_in_segments(b_, group, scalar_of(pointer), load.getAlign());
   } else {
-    return false;
+    return {};
   }
+  LoadedTogether loaded;
   for (size_t i = 0; i < group.members.size(); ++i) {
-    Value* made = b_.CreateBitOrPointerCast(results[i], wide(group.members[i].load->getType()));
-    define(*group.members[i].load, made);
+    const auto& [member, offset] = group.members[i];
+    loaded.push_back({member, b_.CreateBitOrPointerCast(results[i], wide(member->getType())),
+                      offset - group.leader_offset});
   }
-  return true;
+  return loaded;
 }
 
 llvm::Value* Emitter::load_consecutive(llvm::Type* type, Value* base, llvm::Align align) {
@@ -293,6 +305,12 @@ llvm::Value* Emitter::gather_narrow(llvm::Type* type, Value* pointers) {
 }
 
 void Emitter::emit_store(llvm::StoreInst& store) {
+  if (const msl::UnprovedAccess* access = guarded_.lookup(&store))
+    return store_guarded(store, *access);
+  store_lanes(store);
+}
+
+void Emitter::store_lanes(llvm::StoreInst& store) {
   const Value* value = store.getValueOperand();
   const Value* pointer = store.getPointerOperand();
   llvm::Type* type = plain(value->getType());

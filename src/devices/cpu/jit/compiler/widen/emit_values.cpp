@@ -114,9 +114,8 @@ void Emitter::emit_instruction(Instruction& instruction) {
     case Instruction::Store:
       return emit_store(cast<llvm::StoreInst>(instruction));
     case Instruction::AtomicRMW:
-      return emit_atomic(cast<llvm::AtomicRMWInst>(instruction));
     case Instruction::AtomicCmpXchg:
-      return emit_compare_exchange(cast<llvm::AtomicCmpXchgInst>(instruction));
+      return emit_atomic(instruction);
     case Instruction::ExtractValue: {
       auto& extract = cast<llvm::ExtractValueInst>(instruction);
       const Exchange& exchange = exchanges_.find(extract.getAggregateOperand())->second;

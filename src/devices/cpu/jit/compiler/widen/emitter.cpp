@@ -22,7 +22,7 @@ using msl::Intrinsic;
 Emitter::Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory& memory,
                  const Shapes& converged_shapes, const Shapes& masked_shapes,
                  const Linearisation& linearisation, const LoopFacts& loops, const Growth& growth,
-                 InstructionSet set, WidenResult& result)
+                 InstructionSet set, OutsideSites* sites, WidenResult& result)
     : scalar_(scalar),
       module_(*scalar.getParent()),
       context_(scalar.getContext()),
@@ -34,6 +34,7 @@ Emitter::Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory&
       loops_(loops),
       growth_(growth),
       set_(set),
+      sites_(sites),
       result_(result),
       b_(scalar.getContext()),
       lanes_(b_, set) {}
@@ -43,6 +44,7 @@ GroupFunction Emitter::run() {
     if (is_call_of(instruction, Intrinsic::threadgroup_barrier)) uses_barrier_ = true;
     if (is_call_of(instruction, Intrinsic::thread_position_in_threadgroup)) uses_position_ = true;
   }
+  find_guarded();
   make_function();
   place_globals();
   place_private_memory();

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/cpu/jit/compiler/outside_sites.h"
 #include "devices/cpu/jit/compiler/widen/cross_lane.h"
 #include "devices/cpu/jit/compiler/widen/growth.h"
 #include "devices/cpu/jit/compiler/widen/linearise.h"
@@ -27,6 +28,7 @@
 #include "devices/cpu/jit/compiler/widen/private_memory.h"
 #include "devices/cpu/jit/compiler/widen/shapes.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
+#include "msl/frontend/unproved_accesses.h"
 
 namespace holdfast::jit {
 
@@ -51,7 +53,8 @@ class Emitter {
  public:
   Emitter(llvm::Function& scalar, ControlFlow& flow, const PrivateMemory& memory,
           const Shapes& converged, const Shapes& masked, const Linearisation& linearisation,
-          const LoopFacts& loops, const Growth& growth, InstructionSet set, WidenResult& result);
+          const LoopFacts& loops, const Growth& growth, InstructionSet set, OutsideSites* sites,
+          WidenResult& result);
 
   GroupFunction run();
 
@@ -140,16 +143,27 @@ class Emitter {
   Value* mask_bits() { return lanes_.bits(mask()); }
 
   // emit_atomics.cpp
-  void emit_atomic(llvm::AtomicRMWInst& atomic);
+  void emit_atomic(llvm::Instruction& atomic);
+  Value* update_lanes(llvm::AtomicRMWInst& atomic);
+  std::array<Value*, 2> compare_exchange_lanes(llvm::AtomicCmpXchgInst& atomic);
+  void set_updated(llvm::Instruction& atomic, const std::array<Value*, 2>& results);
   void update_own(Value* pointers, const Value& operand,
                   llvm::function_ref<Value*(Value* at, Value* value)> perform_one);
-  void emit_compare_exchange(llvm::AtomicCmpXchgInst& atomic);
 
   // emit_memory.cpp
+  // A load's value; and how many bytes its address is beyond that of the load that was asked for.
+  struct Loaded {
+    llvm::LoadInst* load;
+    Value* value;
+    int64_t distance = 0;
+  };
+  using LoadedTogether = llvm::SmallVector<Loaded, 4>;
   void emit_load(llvm::LoadInst& load);
+  LoadedTogether load_lanes(llvm::LoadInst& load);
   void emit_store(llvm::StoreInst& store);
+  void store_lanes(llvm::StoreInst& store);
   Value* load_consecutive(llvm::Type* type, Value* base, llvm::Align align);
-  bool load_group(llvm::LoadInst& load);
+  LoadedTogether load_group(llvm::LoadInst& load);
   Value* step_of_groups(const Value* pointer);
   void prefetch(const llvm::Instruction& access, llvm::Type* type, Value* base);
   Value* gather(llvm::Type* type, Value* pointers, llvm::Align align);
@@ -176,6 +190,31 @@ class Emitter {
   void remark(const llvm::Instruction& instruction, const std::string& text,
               const Value* cause = nullptr);
 
+  // emit_guarded.cpp
+  // Memory of an argument or a variable: `bytes` from `before` bytes before its address on, as i64.
+  struct Extent {
+    Value *before = nullptr, *bytes = nullptr;
+  };
+  static constexpr uint64_t guard_slot = 6;  // of scratch memory, and the next
+  void find_guarded();
+  Value* range_field(const llvm::Argument& argument, size_t offset, const llvm::Twine& name);
+  const Extent& extent_of(const Value* root);
+  Value* beginnings(const Value* root, uint64_t span);
+  Value* all_inside(const msl::UnprovedAccess& access);
+  Value* active_inside(const msl::UnprovedAccess& access);
+  llvm::Function* guard_call(size_t function, llvm::FunctionType* type);
+  llvm::AllocaInst* guard_memory(uint64_t bytes, uint64_t alignment);
+  llvm::CallInst* call_guard(size_t function, const msl::UnprovedAccess& access,
+                             const Value* pointer, int64_t distance, llvm::Type* result,
+                             Value* memory);
+  void guard(const msl::UnprovedAccess& access, llvm::function_ref<void()> when_inside,
+             llvm::function_ref<void()> otherwise, llvm::function_ref<void(Block*, Block*)> join);
+  Value* either(Value* inside, Block* in, Value* outside, Block* out);
+  bool are_guarded_alike(const llvm::Instruction& one, const llvm::Instruction& other) const;
+  LoadedTogether load_guarded(llvm::LoadInst& load, const msl::UnprovedAccess& access);
+  void store_guarded(llvm::StoreInst& store, const msl::UnprovedAccess& access);
+  void update_guarded(llvm::Instruction& atomic, const msl::UnprovedAccess& access);
+
   llvm::Function& scalar_;
   llvm::Module& module_;
   llvm::LLVMContext& context_;
@@ -187,6 +226,7 @@ class Emitter {
   const LoopFacts& loops_;
   const Growth& growth_;
   InstructionSet set_;
+  OutsideSites* const sites_;  // null: accesses are not guarded
   WidenResult& result_;
 
   llvm::IRBuilder<> b_;
@@ -220,12 +260,20 @@ class Emitter {
   llvm::DenseMap<uint64_t, llvm::AllocaInst*> scratch_;
   llvm::DenseMap<const llvm::Instruction*, Value*> steps_of_groups_;
   llvm::DenseMap<const llvm::Function*, llvm::Function*> shared_;  // their wide forms
+  std::vector<msl::UnprovedAccess> unproved_;
+  llvm::DenseMap<const llvm::Instruction*, const msl::UnprovedAccess*> guarded_;
+  llvm::DenseMap<const Value*, Extent> extents_;
+  llvm::DenseMap<std::pair<const Value*, uint64_t>, Value*> beginnings_;
+  llvm::DenseMap<uint32_t, llvm::AllocaInst*> range_memory_;  // by the number of ranges
+  llvm::AllocaInst* guarded_access_ = nullptr;
+  llvm::DenseMap<size_t, llvm::Function*> guard_calls_;  // by their place in GuardRuntime
 
   // Of the block being written.
   Version version_ = converged;
   const Block* block_ = nullptr;  // or the side of its branch that emit_predicated writes
   llvm::DenseMap<const Value*, Value*> held_;
   llvm::DenseMap<const Value*, Value*> vectors_;
+  llvm::DenseMap<unsigned, Value*> inside_;  // by cluster
   Value* current_mask_ = nullptr;
   Value* predicate_ = nullptr;  // the lanes of a side that emit_predicated writes
   struct Exchange {

@@ -6,6 +6,9 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <optional>
+
+#include "devices/cpu/jit/compiler/outside_sites.h"
 #include "devices/cpu/jit/compiler/widen/describe.h"
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
@@ -45,7 +48,8 @@ void split_at_guards(const Shapes& shapes, llvm::Function& function) {
   }
 }
 
-llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& result) {
+llvm::Function* emit(llvm::Function& normal, InstructionSet set, OutsideSites* sites,
+                     WidenResult& result) {
   OffsetPool pool;
   Growth growth(normal);
   growth.check_least(normal);
@@ -60,9 +64,9 @@ llvm::Function* emit(llvm::Function& normal, InstructionSet set, WidenResult& re
   Shapes masked(normal, flow, memory, pool, Assumption::any);
   Linearisation linearisation(normal, flow, masked);
   LoopFacts loops(normal, flow);
-  GroupFunction group =
-      Emitter(normal, flow, memory, converged, masked, linearisation, loops, growth, set, result)
-          .run();
+  GroupFunction group = Emitter(normal, flow, memory, converged, masked, linearisation, loops,
+                                growth, set, sites, result)
+                            .run();
   cut_at_barriers(group, growth);
   result.frame_bytes = static_cast<uint32_t>(group.frame_bytes);
   if (result.wants_remarks) {
@@ -92,8 +96,11 @@ void prepare_shared_functions(llvm::Function& normal) {
 
 }  // namespace
 
-WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks) {
+WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks,
+                  const GuardedKernel* guarded) {
   WidenResult result;
+  std::optional<OutsideSites> sites;
+  if (guarded) sites.emplace(*scalar.getParent(), *guarded);
   result.wants_remarks = wants_remarks;
   llvm::ValueToValueMapTy copies;
   llvm::Function* normal = llvm::CloneFunction(&scalar, copies);
@@ -103,7 +110,7 @@ WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks
   result.declined = make_normal_form(*normal);
   if (result.declined.empty()) {
     try {
-      result.group = emit(*normal, set, result);
+      result.group = emit(*normal, set, sites ? &*sites : nullptr, result);
       for (llvm::Function& function : *scalar.getParent()) {
         if (function.getName().starts_with(result.group->getName())) expand_math(function, set);
       }

@@ -17,6 +17,7 @@
 //   missing_values
 //                 finds values that are read where they never arrive
 //   growth        when a kernel becomes too large to be widened
+//   emit_guarded  looks before accesses that may leave what they may touch (GuardedKernel)
 //   wide_function functions that several places of the kernel share, for all lanes at once
 // Results are bit-equal to the reference lowering.
 #pragma once
@@ -32,6 +33,8 @@ class Function;
 }
 
 namespace holdfast::jit {
+
+struct GuardedKernel;
 
 // What a kernel's author tunes with: which values vary, where lanes part, which accesses are
 // gathers, and why.
@@ -53,6 +56,8 @@ struct WidenResult {
 // `scalar` has been through define_arithmetic (reference.h) and expand_math, like every kernel
 // before it is lowered. Leaves it as it was; the new function is in the same module. The scalar
 // function and its threadgroup variables are dead then: whoever emits the object erases them.
-WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks = false);
+// `guarded`: null for a kernel whose accesses are not guarded.
+WidenResult widen(llvm::Function& scalar, InstructionSet set, bool wants_remarks = false,
+                  const GuardedKernel* guarded = nullptr);
 
 }  // namespace holdfast::jit
