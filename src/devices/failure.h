@@ -1,6 +1,7 @@
 // Failure: why a command did not produce its data. Shared by every buffer that depends on it.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include <holdfast/errors.h>
@@ -15,9 +16,15 @@ class Failure : public RefCounted {
 
   Failure(Kind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
-  // Throws ExecutionError or Cancelled, and marks the failure as seen.
+  // Fails as `exception` says, whose text is the message.
+  Failure(std::exception_ptr exception, std::string message)
+      : kind_(Kind::execution), message_(std::move(message)), exception_(std::move(exception)) {}
+
+  // Throws the exception that it was made of, or ExecutionError or Cancelled, and marks the failure
+  // as seen.
   [[noreturn]] void raise() {
     seen.store(true);
+    if (exception_) std::rethrow_exception(exception_);
     if (kind_ == Kind::cancelled) throw Cancelled(message_);
     throw ExecutionError(message_);
   }
@@ -36,6 +43,7 @@ class Failure : public RefCounted {
  private:
   Kind kind_;
   std::string message_;
+  std::exception_ptr exception_;
 };
 
 }  // namespace holdfast::exec

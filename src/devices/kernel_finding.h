@@ -4,12 +4,16 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
+
+#include "base/ref.h"
 
 namespace holdfast::exec {
 
 struct Command;
 struct CommandList;
+class Failure;
 
 struct KernelFinding {
   // A literal:
@@ -44,8 +48,10 @@ struct KernelFinding {
   uint64_t count = 1;  // how often it was found, at the same places of the source
 };
 
-// Takes what the dispatch `command` found, from the thread that runs it; null: nobody validates.
-inline std::atomic<void (*)(const CommandList&, const Command&, const KernelFinding&)>
-    kernel_finding_handler{nullptr};
+// Takes what the dispatch `command` found, from the thread that runs it, and returns what fails the
+// dispatch, if anything does. Null: nobody validates.
+using KernelFindingsHandler = Ref<Failure>(const CommandList&, const Command&,
+                                           std::span<const KernelFinding>);
+inline std::atomic<KernelFindingsHandler*> kernel_findings_handler{nullptr};
 
 }  // namespace holdfast::exec

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import holdfast.core as mx
@@ -46,7 +47,7 @@ def test_reports_are_objects():
 def test_errors_are_raised():
     with validation.Scope(mode="throw") as scope:
         run("clean", CLEAN)
-        # Found when it ran, and thrown to who waits for it.
+        # Found when it ran, and raised by whoever waits for it.
         with pytest.raises(validation.ValidationError, match="bounds") as caught:
             run("bounds", OUT_OF_BOUNDS)
         assert isinstance(caught.value, RuntimeError)
@@ -59,6 +60,28 @@ def test_errors_are_raised():
         assert early.value.report.id == "bindings.input-written"
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.report == caught.value.report and str(again) == str(caught.value)
+
+
+def uses_of_a_result():
+    """By name: what reads the numbers of an array, or begins to."""
+    return {
+        "eval": mx.eval, "item": lambda y: y[0].item(), "print": str, "tolist": lambda y: y.tolist(), "numpy": np.array,
+        "memory": memoryview, "dlpack": np.from_dlpack, "float": lambda y: float(y.sum()), "pickle": pickle.dumps,
+        "async_eval": lambda y: (mx.async_eval(y), mx.eval(y)), "an op on it": lambda y: mx.eval(mx.exp(y) + 1),
+        "synchronize": lambda y: (mx.async_eval(y), mx.synchronize()),
+    }
+
+
+@needs_kernels
+@pytest.mark.parametrize("use", uses_of_a_result().values(), ids=list(uses_of_a_result()))
+def test_what_a_kernel_does_wrong_is_raised_by_every_use_of_its_outputs(use):
+    kernel = mx.fast.metal_kernel("bounds", ["x"], ["y"], "uint i = thread_position_in_grid.x; x[0]; y[i + 200] = 1;")
+    with validation.Scope(mode="throw"):
+        for _ in range(2):
+            (y,) = kernel(inputs=[mx.ones(256)], grid=(256, 1, 1), threadgroup=(64, 1, 1), output_shapes=[(256,)],
+                          output_dtypes=[mx.float32])
+            with pytest.raises(validation.ValidationError, match="out-of-bounds"):
+                use(y)
 
 
 @needs_kernels

@@ -1,6 +1,9 @@
 // Checked kernels in programs: what they compute, and how their reports reach the user.
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <sstream>
+
 #include "validation/cases.h"
 
 using namespace holdfast;
@@ -56,24 +59,69 @@ TEST_CASE("checked kernels compute what others do, and kernels are others again 
   CHECK(kernel_cache_stats().compiles == 0);
 }
 
-TEST_CASE("what a kernel does wrong is thrown by synchronize, once") {
+TEST_CASE("in mode throw, what a kernel does wrong is thrown by whoever uses its outputs") {
   if (!metal::is_available()) return;
   OwnStream s;
   validation::Scope scope({.checks = "kernels", .mode = validation::Mode::throw_error});
-  array out = beyond(s.stream);
-  eval(out);
-  // The access was not made: what it reads is 0.
-  CHECK(out.data<float>()[15] == 0);
-  std::string text;
-  try {
-    synchronize(s.stream);
-  } catch (const std::exception& error) {
-    text = error.what();
+  auto check_thrown = [](auto&& use) {
+    try {
+      use();
+      FAIL("nothing was thrown");
+    } catch (const validation::ValidationError& error) {
+      CHECK(error.report().id == "kernels.out-of-bounds");
+      CHECK(error.report().sentence.find("thread 15,0,0 reads 4 bytes at byte 64 of argument \"x\" "
+                                         "(slot 0), which has 64 bytes (body:2:10") !=
+            std::string::npos);
+    }
+  };
+  // In one list: what comes before and after a kernel that is wrong is not touched by it.
+  auto correct = fast::metal_kernel("shift", {"x", "k"}, {"out"}, shift_body);
+  auto of_64 = [&](float factor) {
+    return correct({ones({64}, float32, s.stream), array(factor)}, {Shape{64}}, {float32},
+                   {64, 1, 1}, {64, 1, 1}, {}, {}, false, s.stream)[0];
+  };
+  array before = of_64(1), wrong = beyond(s.stream), after = of_64(2);
+  array on_it = add(wrong, ones({16}, float32, s.stream), s.stream);
+  check_thrown([&] { eval(before, wrong, after, on_it); });
+  CHECK(before.data<float>()[63] == 1);
+  CHECK(after.data<float>()[0] == 2);
+  for (array& failed : {std::ref(wrong), std::ref(on_it)}) {
+    check_thrown([&] { eval(failed); });
+    check_thrown([&] { failed.data<float>(); });
+    check_thrown([&] { std::ostringstream() << failed; });
+    check_thrown([&] { sum(failed, s.stream).item<float>(); });
   }
-  CHECK(text.find("kernels.out-of-bounds") != std::string::npos);
-  CHECK(text.find("thread 15,0,0 reads 4 bytes at byte 64 of argument \"x\" (slot 0), which has 64 "
-                  "bytes (body:2:10") != std::string::npos);
+  check_thrown([&] { slice(beyond(s.stream), {3}, {4}, s.stream).item<float>(); });
+  array later = beyond(s.stream);
+  async_eval(later);
+  check_thrown([&] { eval(later); });
+  // Everything was said.
   synchronize(s.stream);
+  CHECK(scope.reports().size() == 1);
+  CHECK(scope.reports()[0].count == 3);
+}
+
+TEST_CASE("in mode throw, what a kernel does wrong and nobody waits for is thrown by synchronize") {
+  if (!metal::is_available()) return;
+  OwnStream s;
+  validation::Scope scope({.checks = "kernels", .mode = validation::Mode::throw_error});
+  async_eval(beyond(s.stream));
+  CHECK_THROWS_AS(synchronize(s.stream), validation::ValidationError);
+  synchronize(s.stream);
+}
+
+TEST_CASE("in mode throw, all that is wrong with a dispatch is kept, and the first thrown") {
+  if (!metal::is_available()) return;
+  OwnStream s;
+  auto kernel = fast::metal_kernel("twice", {"x"}, {"out"},
+                                   "uint i = thread_position_in_grid.x;\n"
+                                   "out[i] = x[i + 1];\n"
+                                   "out[i + 1] = 0;\n");
+  validation::Scope scope({.checks = "kernels", .mode = validation::Mode::throw_error});
+  array out = kernel({ones({16}, float32, s.stream)}, {Shape{16}}, {float32}, {16, 1, 1},
+                     {16, 1, 1}, {}, {}, false, s.stream)[0];
+  CHECK_THROWS_AS(eval(out), validation::ValidationError);
+  CHECK(scope.reports().size() >= 2);
 }
 
 TEST_CASE("kernels are looked at only where the check is on") {

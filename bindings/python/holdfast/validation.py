@@ -14,8 +14,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 
 import holdfast.core  # noqa: F401  (what scopes look at)
 from holdfast._native import validation as _native
@@ -39,23 +37,13 @@ class Report:
     def __str__(self) -> str:
         return self.text
 
-    @staticmethod
-    def _of_text(text: str) -> Report:
-        """From its text: a sentence, an advice, and a line of fields, whose values are quoted where they have to be."""
-        sentence, _, rest = text.removeprefix("[validation] error: ").partition("\n  what to do: ")
-        advice, _, line = rest.partition("\n  ")
-        fields = {key: json.loads(value) if value.startswith('"') else value
-                  for key, value in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)}
-        everything = json.dumps({**fields, "sentence": sentence, "advice": advice}, separators=(",", ":"), ensure_ascii=False)
-        return Report(fields.get("id", ""), "error", sentence, advice, fields, 1, text, everything)
-
 
 class ValidationError(RuntimeError):
     """What a scope with ``mode="throw"`` raises; ``report`` says what was found."""
 
-    def __init__(self, message: str, report: Report | tuple | None = None):
+    def __init__(self, message: str, report: Report | tuple):
         super().__init__(message)
-        self.report = Report._of_text(message) if report is None else report if isinstance(report, Report) else Report(*report)
+        self.report = report if isinstance(report, Report) else Report(*report)
 
     def __reduce__(self):
         return type(self), (str(self), self.report)
@@ -65,9 +53,10 @@ class Scope:
     """Inside ``with``, the whole process is validated, all its threads. One at a time.
 
     ``checks`` are names of checks, or ``"1"`` for all but those that must be asked for by name. ``mode`` is ``"report"``: what is found is
-    kept in ``reports``; ``"throw"``: errors are also raised, as ValidationError, by the call that is wrong or by the next
-    ``synchronize``; ``"abort"``: the process ends. ``ignore`` are identifiers of reports that are not wanted. With ``print`` reports go to
-    stderr, too, and with ``json`` to a file, a line each. Names are strings with commas, or sequences of strings.
+    kept in ``reports``; ``"throw"``: errors are also raised, as ValidationError, by the call that is wrong, by every use of what a kernel
+    that is wrong has written, or by the next ``synchronize``; ``"abort"``: the process ends. ``ignore`` are identifiers of reports that are
+    not wanted. With ``print`` reports go to stderr, too, and with ``json`` to a file, a line each. Names are strings with commas, or
+    sequences of strings.
     """
 
     def __init__(self, checks="1", *, mode: str = "report", ignore="", print: bool = False, json: str = ""):

@@ -107,14 +107,13 @@ constexpr Row rows[] = {
 void add_validation(PyObject* module) { add_rows<rows>(module); }
 
 bool raise_if_validation_error(const std::exception& error) {
-  // What the validator found while work ran is a failure of that work, with the report's text.
   auto* thrown = dynamic_cast<const validation::ValidationError*>(&error);
-  std::string message = error.what();
-  if (!thrown && !message.starts_with("[validation] error: ")) return false;
+  if (!thrown) return false;
   Object module = Object::steal(PyImport_ImportModule("holdfast.validation"));
   Object type = attribute(module.get(), "ValidationError");
-  Object report = thrown ? report_object(thrown->report()) : Object::borrow(Py_None);
-  Object arguments = Object::steal(Py_BuildValue("(NO)", text_object(message), report.get()));
+  Object report = report_object(thrown->report());
+  Object arguments =
+      Object::steal(Py_BuildValue("(NO)", text_object(thrown->what()), report.get()));
   PyErr_SetObject(type.get(), arguments.get());
   return true;
 }

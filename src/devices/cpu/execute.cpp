@@ -94,8 +94,8 @@ jit::KernelChecker::Buffer bound_to(const Dispatch& dispatch, const msl::KernelA
 // between them is told first.
 constexpr int64_t threads_to_check_alone = 16384;
 
-void run_checked(const CommandList& list, const Command& command, RunningDispatch& running,
-                 TaskRunner& runner) {
+Ref<Failure> run_checked(const CommandList& list, const Command& command, RunningDispatch& running,
+                         TaskRunner& runner) {
   const auto& kernel = static_cast<const JitKernel&>(running.kernel);
   const Dispatch& dispatch = *command.dispatch;
   const std::vector<msl::KernelArgument>& arguments = kernel.interface().arguments;
@@ -110,10 +110,10 @@ void run_checked(const CommandList& list, const Command& command, RunningDispatc
       groups * threads > threads_to_check_alone && !kernel.pipeline().kernel().has_fences;
   jit::KernelChecker checker(kernel.pipeline(), std::move(buffers), dispatch.buffers, is_shared);
   running.arguments.checker = &checker;
-  auto tell = [&] {
-    auto* handler = kernel_finding_handler.load();
-    if (!handler) return;
-    for (const KernelFinding& finding : checker.findings()) handler(list, command, finding);
+  auto tell = [&]() -> Ref<Failure> {
+    auto* handler = kernel_findings_handler.load();
+    const std::vector<KernelFinding> findings = checker.findings();
+    return handler && !findings.empty() ? handler(list, command, findings) : nullptr;
   };
   try {
     if (is_shared) {
@@ -122,13 +122,13 @@ void run_checked(const CommandList& list, const Command& command, RunningDispatc
       run_some_groups(&running, 0, groups);
     }
   } catch (...) {
-    tell();
+    if (Ref<Failure> failure = tell()) return failure;
     throw;
   }
-  tell();
+  return tell();
 }
 
-void run_dispatch(const CommandList& list, const Command& command, TaskRunner& runner) {
+Ref<Failure> run_dispatch(const CommandList& list, const Command& command, TaskRunner& runner) {
   const Pipeline& pipeline = command.checked ? *command.checked : *command.pipeline;
   RunningDispatch running{static_cast<const CpuKernel&>(pipeline), arguments_of(*command.dispatch)};
   running.arguments.queue_cancelled = &list.queue->cancelled;
@@ -138,6 +138,7 @@ void run_dispatch(const CommandList& list, const Command& command, TaskRunner& r
   int64_t groups = threadgroups_of(*command.dispatch);
   runner.run_tasks(run_some_groups, &running, groups,
                    groups * running.kernel.work_of_group(threads_of_group(*command.dispatch)));
+  return nullptr;
 }
 
 void run_function_of_program(const Command& command, TaskRunner& runner) {
@@ -149,14 +150,18 @@ void run_function_of_program(const Command& command, TaskRunner& runner) {
   runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
 }
 
-void run_command(const CommandList& list, Command& command, TaskRunner& runner) {
+// Returns what a layer fails the command with, if any does; throws what the command throws.
+Ref<Failure> run_command(const CommandList& list, Command& command, TaskRunner& runner) {
   if (fault::hit(fault::Point::dispatch))
     throw std::runtime_error("injected failure of a dispatch");
   int64_t chunks = (static_cast<int64_t>(command.bytes) + copy_chunk - 1) / copy_chunk;
   switch (command.kind) {
     case Command::Kind::native:
-      if (command.may_wait) return run_function_of_program(command, runner);
-      runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
+      if (command.may_wait) {
+        run_function_of_program(command, runner);
+      } else {
+        runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
+      }
       break;
     case Command::Kind::copy:
       runner.run_tasks(run_copy, &command, chunks, command.work);
@@ -165,9 +170,9 @@ void run_command(const CommandList& list, Command& command, TaskRunner& runner) 
       runner.run_tasks(run_fill, &command, chunks, command.work);
       break;
     case Command::Kind::dispatch:
-      run_dispatch(list, command, runner);
-      break;
+      return run_dispatch(list, command, runner);
   }
+  return nullptr;
 }
 
 std::span<const Binding> bindings_of(const CommandList& list, const Command& command) {
@@ -251,9 +256,11 @@ void execute(CommandList& list, TaskRunner& runner) noexcept {
     }
     Ref<Failure> failure;
     try {
-      run_command(list, command, runner);
-      after(index, false);
-      continue;
+      failure = run_command(list, command, runner);
+      if (!failure) {
+        after(index, false);
+        continue;
+      }
     } catch (const std::exception& error) {
       failure =
           Failure::make(Failure::Kind::execution, command.op, command.label.get(), error.what());

@@ -37,14 +37,20 @@ void retire_pipeline(uint64_t identity) {
   tell([&](Layer& layer) { layer.on_retire_pipeline(identity); });
 }
 
-void kernel_finding(const CommandList& list, const Command& command, const KernelFinding& finding) {
-  if (!list.layers) return;
+Ref<Failure> kernel_findings(const CommandList& list, const Command& command,
+                             std::span<const KernelFinding> findings) {
+  Ref<Failure> first;
+  if (!list.layers) return first;
   const Chain& committed_under = *static_cast<const Chain*>(list.layers.get());
-  for (const auto& layer : committed_under) layer->on_kernel_finding(list, command, finding);
+  for (const auto& layer : committed_under) {
+    Ref<Failure> failure = layer->on_kernel_findings(list, command, findings);
+    if (!first) first = failure;
+  }
+  return first;
 }
 
 void swap_chain(Chain changed) {
-  kernel_finding_handler.store(changed.empty() ? nullptr : &kernel_finding);
+  kernel_findings_handler.store(changed.empty() ? nullptr : &kernel_findings);
   Pipeline::when_retired.store(changed.empty() ? nullptr : &retire_pipeline);
   uint32_t together = 0;
   for (const auto& layer : changed) together |= layer->interests() | Layer::lists;

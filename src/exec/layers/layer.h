@@ -71,8 +71,12 @@ class Layer {
   virtual void on_commit(CommandList&) {}
   // Every command has run; nothing was released yet. Called by the thread that ran the list.
   virtual void on_complete(const CommandList&) {}
-  // An instrumented kernel found something wrong. Called by a thread that runs the dispatch.
-  virtual void on_kernel_finding(const CommandList&, const Command&, const KernelFinding&) {}
+  // An instrumented kernel found something wrong. Called by the thread that runs the dispatch, which
+  // fails with what is returned; null: it does not.
+  virtual Ref<Failure> on_kernel_findings(const CommandList&, const Command&,
+                                          std::span<const KernelFinding>) {
+    return nullptr;
+  }
   // Somebody who may act on it was told that the queue's lists up to `serial` have completed. Any
   // thread, under any lock of the runtime.
   virtual void on_observe(const DeviceQueue&, uint64_t /*serial*/) {}

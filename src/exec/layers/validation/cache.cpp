@@ -60,7 +60,7 @@ void Validator::on_pipeline(const KernelRequest& request, const Pipeline& pipeli
           messages::other_source(source.kernel, *record.name, found.line, found.was, found.wanted));
     }
   }
-  deliver(reports, true);
+  deliver(reports);
 }
 
 }  // namespace holdfast::validation

@@ -135,7 +135,7 @@ void Validator::on_host_access(const Buffer& buffer, int64_t begin, int64_t end)
       break;
     }
   }
-  deliver(reports, true);
+  deliver(reports);
 }
 
 }  // namespace holdfast::validation

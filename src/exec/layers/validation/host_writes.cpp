@@ -56,7 +56,7 @@ void Validator::on_complete(const CommandList& list) {
     }
     digests.erase(found);
   }
-  deliver(reports, false, list.queue);
+  deliver_later(reports, list.queue);
 }
 
 }  // namespace holdfast::validation

@@ -63,6 +63,18 @@ std::string line_of(const msl::KernelSource& source, const std::string& part, ui
   return first == rest.npos ? "" : std::string(rest.substr(first, last - first + 1));
 }
 
+messages::KernelPlaces places_of(const Pipeline& pipeline, const exec::KernelFinding& finding) {
+  messages::KernelPlaces places;
+  if (pipeline.origin) {
+    const msl::KernelSource& source = request_of(pipeline)->source();
+    places.source = line_of(source, finding.part, finding.line);
+    places.other_source = line_of(source, finding.other_part, finding.other_line);
+  }
+  const auto& arguments = pipeline.interface().arguments;
+  if (finding.buffer < arguments.size()) places.slot = arguments[finding.buffer].slot;
+  return places;
+}
+
 }  // namespace
 
 Ref<const Pipeline> Validator::on_dispatch(const Pipeline& pipeline,
@@ -95,23 +107,16 @@ void Validator::note_writes(const Seen& seen) {
   }
 }
 
-void Validator::on_kernel_finding(const CommandList& list, const Command& command,
-                                  const exec::KernelFinding& finding) {
-  if (!checks_.has(Check::kernels)) return;
-  messages::KernelPlaces places;
-  if (command.pipeline->origin) {
-    const msl::KernelSource& source = request_of(*command.pipeline)->source();
-    places.source = line_of(source, finding.part, finding.line);
-    places.other_source = line_of(source, finding.other_part, finding.other_line);
-  }
-  const auto& arguments = command.pipeline->interface().arguments;
-  if (finding.buffer < arguments.size()) places.slot = arguments[finding.buffer].slot;
+Ref<exec::Failure> Validator::on_kernel_findings(const CommandList& list, const Command& command,
+                                                 std::span<const exec::KernelFinding> findings) {
+  if (!checks_.has(Check::kernels)) return nullptr;
   Reports reports;
-  {
+  for (const exec::KernelFinding& finding : findings) {
+    const messages::KernelPlaces places = places_of(*command.pipeline, finding);
     std::lock_guard guard(mutex_);
     reports.push_back(messages::kernel_finding(side_of(list, command), places, finding));
   }
-  deliver(reports, false, list.queue);
+  return deliver_to_command(reports);
 }
 
 }  // namespace holdfast::validation

@@ -10,8 +10,7 @@ namespace holdfast::validation {
 
 void Validator::on_limit(const exec::LimitReached& limit) {
   if (!checks_.has(Check::resources)) return;
-  Reports reports{messages::limit_reached(limit)};
-  deliver(reports, false);
+  deliver_later({messages::limit_reached(limit)});
 }
 
 void Validator::on_exit() {
@@ -35,7 +34,7 @@ void Validator::on_exit() {
           messages::leaked_stream(exec::stream_of(const_cast<DeviceQueue*>(queue)), record.last));
     }
   }
-  deliver(reports, false);
+  deliver_later(reports);
 }
 
 }  // namespace holdfast::validation

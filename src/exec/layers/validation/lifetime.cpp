@@ -101,7 +101,7 @@ void Validator::on_retire(const Buffer& buffer) {
     --record.region->live;
     buffers_.erase(found);
   }
-  deliver(reports, false, user);
+  deliver_later(reports, user);
 }
 
 void Validator::on_retire_pipeline(uint64_t identity) {
@@ -125,7 +125,7 @@ void Validator::on_retire_pipeline(uint64_t identity) {
     }
     pipelines_.erase(found);
   }
-  deliver(reports, false, user);
+  deliver_later(reports, user);
 }
 
 // Buffers that were made while the op was encoded, and that nobody owns now that it is.

@@ -190,7 +190,7 @@ void Validator::report_origin(const CommandList& list, const Command& command,
       if (const BufferRecord* buffer = find(binding.identity))
         reports.push_back(messages::origin(side_of(list, command), *buffer, is_nan, made, numbers));
     }
-    deliver(reports, false, list.queue);
+    deliver_later(reports, list.queue);
   } catch (const std::bad_alloc&) {
   }
 }

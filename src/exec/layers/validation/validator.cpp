@@ -15,20 +15,32 @@ Validator::Validator(const Options& options, const std::string& checks_name,
                      const std::string& ignore_name)
     : checks_(CheckSet::parse(options.checks, checks_name)), reporter_(options, ignore_name) {}
 
-void Validator::deliver(Reports& reports, bool may_throw, const DeviceQueue* queue) {
-  const Report* thrown = nullptr;
+namespace {
+
+Ref<exec::Failure> failure_of(const Report& report) {
+  ValidationError error(report);
+  return make_ref<exec::Failure>(std::make_exception_ptr(error), error.what());
+}
+
+}  // namespace
+
+void Validator::deliver(const Reports& reports) {
+  if (Ref<exec::Failure> failure = deliver_to_command(reports)) failure->raise();
+}
+
+void Validator::deliver_later(const Reports& reports, const DeviceQueue* queue) {
   for (const Report& report : reports) {
-    if (!reporter_.take(report)) continue;
-    if (may_throw) {
-      // All are kept before the first one is thrown.
-      if (!thrown) thrown = &report;
-    } else if (queue) {
-      static_cast<exec::Queue*>(queue->owner)
-          ->remember(exec::Failure::make(exec::Failure::Kind::execution, "validation", nullptr,
-                                         report.text().c_str()));
-    }
+    if (reporter_.take(report) && queue)
+      static_cast<exec::Queue*>(queue->owner)->remember(failure_of(report));
   }
-  if (thrown) throw ValidationError(*thrown);
+}
+
+Ref<exec::Failure> Validator::deliver_to_command(const Reports& reports) {
+  Ref<exec::Failure> first;
+  for (const Report& report : reports) {
+    if (reporter_.take(report) && !first) first = failure_of(report);
+  }
+  return first;
 }
 
 void Validator::on_create(const Buffer& buffer) {
@@ -55,7 +67,7 @@ void Validator::on_create(const Buffer& buffer) {
       reports.push_back(messages::live_buffers(record, buffers_.size(), limit));
     }
   }
-  deliver(reports, false);
+  deliver_later(reports);
 }
 
 void Validator::on_command(const CommandList& list) {
@@ -78,7 +90,7 @@ void Validator::on_command(const CommandList& list) {
     if (checks_.has(Check::bindings)) check_bindings(seen, reports);
     if (checks_.has(Check::resources)) check_limits(seen, reports);
   }
-  deliver(reports, true);
+  deliver(reports);
 }
 
 void Validator::on_encode(const CommandList& list) {
@@ -92,7 +104,7 @@ void Validator::on_encode(const CommandList& list) {
     queue.encoded_buffers = made_buffers_;
     queue.encoded = static_cast<uint32_t>(list.commands.size());
   }
-  deliver(reports, true);
+  deliver(reports);
 }
 
 void Validator::on_commit(CommandList& list) {

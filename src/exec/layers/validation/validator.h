@@ -46,8 +46,8 @@ class Validator final : public exec::Layer {
   void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) override;
   void on_limit(const exec::LimitReached& limit) override;
   void on_exit() override;
-  void on_kernel_finding(const CommandList& list, const Command& command,
-                         const exec::KernelFinding& finding) override;
+  Ref<exec::Failure> on_kernel_findings(const CommandList& list, const Command& command,
+                                        std::span<const exec::KernelFinding> findings) override;
 
   // Metal's; a test sets a smaller one.
   static std::atomic<size_t> live_buffer_limit;
@@ -91,8 +91,11 @@ class Validator final : public exec::Layer {
   void report_origin(const CommandList& list, const Command& command, const exec::Binding& binding,
                      bool is_nan, const messages::MadeNumbers& made, size_t numbers) noexcept;
 
-  // Without the mutex. `queue` will throw what cannot be thrown here.
-  void deliver(Reports& reports, bool may_throw, const DeviceQueue* queue = nullptr);
+  // Without the mutex. All are kept. What has to be thrown is thrown here (the first of them), by the
+  // next `synchronize` of the queue (if there is one), or by who waits for the command.
+  void deliver(const Reports& reports);
+  void deliver_later(const Reports& reports, const DeviceQueue* queue = nullptr);
+  Ref<exec::Failure> deliver_to_command(const Reports& reports);
 
   const CheckSet checks_;
   Reporter reporter_;
