@@ -37,7 +37,7 @@ enum class Mode : uint8_t {
   throw_error,  // also thrown as ValidationError: by the call that does it, where there is one;
                 // what a kernel does, by whoever waits for its outputs; the rest by the next
                 // `synchronize` of the stream. Warnings are not thrown
-  abort,  // printed, and the process ends with SIGABRT. Warnings are only printed
+  abort,        // printed, and the process ends with SIGABRT. Warnings are only printed
 };
 
 class ValidationError : public std::runtime_error {

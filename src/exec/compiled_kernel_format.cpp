@@ -8,7 +8,7 @@ namespace holdfast::exec {
 namespace {
 
 constexpr uint64_t magic = 0x314c4e52454b4648;  // "HFKERNL1"
-constexpr uint32_t format_version = 3;
+constexpr uint32_t format_version = 4;
 constexpr size_t header_size = 8 + 4 + 8 + 16;
 
 void write(ByteWriter& out, const msl::KernelInterface& interface) {
@@ -55,6 +55,7 @@ std::string serialise(std::string_view key, const jit::CompiledKernel& kernel) {
   write(body, kernel.interface);
   body.value(kernel.lowering);
   body.text(kernel.remark);
+  body.text(kernel.race);
   body.text(kernel.symbol);
   body.text({kernel.object.data(), kernel.object.size()});
   body.value(kernel.threadgroup_bytes);
@@ -91,6 +92,7 @@ std::optional<jit::CompiledKernel> deserialise(std::string_view bytes, std::stri
   kernel.lowering =
       static_cast<jit::Lowering>(in.value_up_to(static_cast<uint8_t>(jit::Lowering::checked)));
   kernel.remark = in.text();
+  kernel.race = in.text();
   kernel.symbol = in.text();
   std::string_view object = in.text();
   kernel.object.assign(object.begin(), object.end());

@@ -42,7 +42,10 @@ class Kernel {
     CustomKernel::Sizes grid_sizes = checked_grid(grid, "the grid");
     CustomKernel::Sizes group_sizes = checked_grid(threadgroup, "the threadgroup");
     check_threads(grid_sizes, group_sizes);
-    Ref<const KernelVariant> variant = variant_for(inputs, dtypes, template_arguments);
+    Ref<const KernelVariant> variant = variant_for(
+        inputs, dtypes, template_arguments,
+        {std::min(grid_sizes[0], group_sizes[0]), std::min(grid_sizes[1], group_sizes[1]),
+         std::min(grid_sizes[2], group_sizes[2])});
     if (verbose) {
       std::printf("Generated source code for `%s`:\n```\n%s\n```\n", name_,
                   variant->request->source().text.c_str());
@@ -137,7 +140,8 @@ class Kernel {
 
   Ref<const KernelVariant> variant_for(const std::vector<array>& inputs,
                                        const std::vector<Dtype>& dtypes,
-                                       const TemplateArguments& template_arguments) {
+                                       const TemplateArguments& template_arguments,
+                                       const CustomKernel::Sizes& threadgroup) {
     std::string description = describe(inputs, dtypes, template_arguments);
     {
       std::lock_guard guard(mutex_);
@@ -148,7 +152,7 @@ class Kernel {
         return variants_[0].variant;
       }
     }
-    Ref<const KernelVariant> made = make_variant(inputs, dtypes, template_arguments);
+    Ref<const KernelVariant> made = make_variant(inputs, dtypes, template_arguments, threadgroup);
     std::lock_guard guard(mutex_);
     if (variants_.size() == kept_variants) variants_.pop_back();
     variants_.insert(variants_.begin(), {std::move(description), made});
@@ -157,7 +161,8 @@ class Kernel {
 
   Ref<const KernelVariant> make_variant(const std::vector<array>& inputs,
                                         const std::vector<Dtype>& dtypes,
-                                        const TemplateArguments& template_arguments) const;
+                                        const TemplateArguments& template_arguments,
+                                        const CustomKernel::Sizes& threadgroup) const;
 
   static constexpr size_t kept_variants = 64;
   struct Described {
@@ -174,7 +179,8 @@ class Kernel {
 
 Ref<const KernelVariant> Kernel::make_variant(const std::vector<array>& inputs,
                                               const std::vector<Dtype>& dtypes,
-                                              const TemplateArguments& template_arguments) const {
+                                              const TemplateArguments& template_arguments,
+                                              const CustomKernel::Sizes& threadgroup) const {
   std::vector<msl::SignatureInput> described;
   for (const array& input : inputs)
     described.push_back({input.dtype(), input.size(), input.ndim()});
@@ -183,8 +189,9 @@ Ref<const KernelVariant> Kernel::make_variant(const std::vector<array>& inputs,
   auto variant = make_ref<KernelVariant>();
   variant->signature = signature_;
   variant->template_arguments = template_arguments;
-  variant->request = make_ref<exec::KernelRequest>(std::move(generated.source),
-                                                   exec::user_kernel_options(signature_->guard),
+  jit::CompileOptions options = exec::user_kernel_options(signature_->guard);
+  options.threadgroup = threadgroup;
+  variant->request = make_ref<exec::KernelRequest>(std::move(generated.source), std::move(options),
                                                    exec::KernelLibrary::get().compiler_version());
   variant->slots = std::move(generated.slots);
   return variant;

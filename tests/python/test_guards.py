@@ -118,3 +118,22 @@ def test_a_trap_is_an_exception():
 def test_bad_options():
     with pytest.raises(ValueError, match="guard must be a bool"):
         run("bad", "y[i] = 0;", mx.ones(256), guard=1)
+
+
+RACE = """threadgroup float s[64];
+uint t = thread_position_in_threadgroup.x;
+s[t] = x[i];
+%s
+y[i] = s[63 - t];"""
+
+
+def test_a_missing_barrier_is_reported_once():
+    code = f"""
+for _ in range(3):
+    mx.eval(run("raced", {RACE!r} % "", mx.ones(256)))
+mx.eval(run("ordered", {RACE!r} % "threadgroup_barrier(mem_flags::mem_threadgroup);", mx.ones(256)))
+"""
+    # From the compiler, and from the kernels that it left on disk.
+    for _ in range(2):
+        assert said(code) == ("holdfast: [raced] threads read \"s\" at body:6:8 which others write at body:4:6, with no "
+                              "threadgroup_barrier between them: results may differ from run to run (run with HOLDFAST_VALIDATE=1)\n")

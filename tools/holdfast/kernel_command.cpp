@@ -102,6 +102,7 @@ void print_kernel(const std::string& name, const jit::CompiledKernel& kernel,
   std::printf("    attributes      %s\n", join(interface.attributes).c_str());
   std::printf("    threadgroup     %u bytes of memory, at most %u threads\n",
               interface.threadgroup_bytes, interface.max_threads);
+  if (!kernel.race.empty()) std::printf("    missing barrier %s\n", kernel.race.c_str());
   std::printf("    arguments%s\n", interface.arguments.empty() ? "       none" : "");
   for (const msl::KernelArgument& argument : interface.arguments) print_argument(argument);
 }

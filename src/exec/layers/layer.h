@@ -71,8 +71,8 @@ class Layer {
   virtual void on_commit(CommandList&) {}
   // Every command has run; nothing was released yet. Called by the thread that ran the list.
   virtual void on_complete(const CommandList&) {}
-  // An instrumented kernel found something wrong. Called by the thread that runs the dispatch, which
-  // fails with what is returned; null: it does not.
+  // An instrumented kernel found something wrong. Called by the thread that runs the dispatch,
+  // which fails with what is returned; null: it does not.
   virtual Ref<Failure> on_kernel_findings(const CommandList&, const Command&,
                                           std::span<const KernelFinding>) {
     return nullptr;

@@ -171,6 +171,16 @@ std::string markdown() {
       "too. Accesses that are proved to lie inside\n"
       "cost nothing. `HOLDFAST_GUARD_KERNELS=0`, or `compile_options={\"guard\": False}` for one "
       "kernel, turns the guards off.\n";
+  text +=
+      "\n## Missing barriers\n\n"
+      "A kernel in which threads of one simdgroup read threadgroup memory that those of another "
+      "write, with no `threadgroup_barrier`\n"
+      "between them, is wrong. On Apple's GPUs many such kernels work by timing; here they give "
+      "wrong numbers. When a kernel is compiled, its addresses and\n"
+      "conditions are computed for one threadgroup of the call, as far as they follow from the "
+      "positions of threads. What races then is said on stderr,\n"
+      "once for each kernel, with both lines. Silence proves nothing: `HOLDFAST_VALIDATE=1` looks "
+      "at every access while the kernel runs ([validation.md](validation.md)).\n";
   text += "\n## What is not there\n\n| not there | the error says |\n|---|---|\n";
   for (const Refusal& refusal : refusals())
     text += "| " + cell(refusal.name) + " | " + cell(refusal.message) + " |\n";

@@ -96,7 +96,7 @@ Section trap_features() {
   return {
       "Traps: what kernels rely on",
       {
-          {"1. a barrier with `mem_none` synchronises: two-step reductions as in mlx-lm's losses",
+          {"1. a barrier with `mem_none` orders memory, too, as mlx-lm's losses need it",
            "uint i = thread_position_in_grid.x; threadgroup float s[2]; float v = simd_max(x[i]);\n"
            "if (thread_index_in_simdgroup == 0) s[simdgroup_index_in_threadgroup] = v; "
            "threadgroup_barrier(mem_flags::mem_none);\n"

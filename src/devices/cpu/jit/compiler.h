@@ -3,6 +3,7 @@
 // has to be compiled.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -28,6 +29,9 @@ struct CompileOptions {
   // Accesses that cannot be proved to be inside of what the kernel was given are looked at, and not
   // made when they are not: see DispatchArguments::ranges. (Checked kernels look at all of theirs.)
   bool guarded = false;
+  // Threads of the threadgroups that the kernel is wanted for, for what is said of it
+  // (CompiledKernel::race); zeros: a row of them. Not part of a key.
+  std::array<uint32_t, 3> threadgroup{};
   std::string dump_directory;  // HOLDFAST_DUMP_KERNELS; not part of a key
 };
 
@@ -37,6 +41,7 @@ struct CompiledKernel {
   msl::KernelInterface interface;
   Lowering lowering = Lowering::widened;
   std::string remark;        // why it was not widened; empty when it was
+  std::string race;          // a barrier that seems to be missing; empty: none was found
   std::string symbol;        // the function to call
   std::vector<char> object;  // relocatable ELF without undefined symbols
   uint32_t threadgroup_bytes = 0;

@@ -309,6 +309,10 @@ void check_dispatch(const CpuPipeline& pipeline, const DispatchArguments& argume
     reject(pipeline, "a threadgroup may use at most " + std::to_string(max_threadgroup_memory) +
                          " bytes of threadgroup memory, the kernel needs " + std::to_string(bytes));
   }
+  const std::string& race = pipeline.kernel().race;
+  if (race.empty() || threads <= simdgroup_width || !pipeline.is_first_race()) return;
+  std::fprintf(stderr, "holdfast: [%s] %s (run with HOLDFAST_VALIDATE=1)\n",
+               pipeline.name().c_str(), race.c_str());
 }
 
 int64_t threadgroups(const DispatchArguments& arguments) {

@@ -43,6 +43,7 @@ class CpuPipeline final : public RefCounted {
   const void* entry() const { return entry_; }
   // True once: for what is said of a kernel only the first time.
   bool is_first_outside_read() const { return !has_read_outside_.exchange(true); }
+  bool is_first_race() const { return !has_raced_.exchange(true); }
 
  private:
   CpuPipeline();
@@ -51,7 +52,7 @@ class CpuPipeline final : public RefCounted {
   CompiledKernel kernel_;
   std::unique_ptr<Image> image_;
   const void* entry_ = nullptr;
-  mutable sync::Atomic<bool> has_read_outside_{false};
+  mutable sync::Atomic<bool> has_read_outside_{false}, has_raced_{false};
 };
 
 // One dispatch. Plain data; what it points to must stay until the last run_groups has returned.
@@ -77,7 +78,8 @@ struct DispatchArguments {
 
 // Throws std::invalid_argument, "[name] …", when the grid is empty or beyond max_grid, when the
 // threadgroup has no or too many threads, or more memory than max_threadgroup_memory. To be called
-// when the dispatch is encoded.
+// when the dispatch is encoded. Says on stderr, once for a pipeline, where a barrier seems to be
+// missing.
 void check_dispatch(const CpuPipeline& pipeline, const DispatchArguments& arguments);
 
 // How many threadgroups the grid has: the tasks of a dispatch.

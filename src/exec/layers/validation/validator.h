@@ -91,8 +91,8 @@ class Validator final : public exec::Layer {
   void report_origin(const CommandList& list, const Command& command, const exec::Binding& binding,
                      bool is_nan, const messages::MadeNumbers& made, size_t numbers) noexcept;
 
-  // Without the mutex. All are kept. What has to be thrown is thrown here (the first of them), by the
-  // next `synchronize` of the queue (if there is one), or by who waits for the command.
+  // Without the mutex. All are kept. What has to be thrown is thrown here (the first of them), by
+  // the next `synchronize` of the queue (if there is one), or by who waits for the command.
   void deliver(const Reports& reports);
   void deliver_later(const Reports& reports, const DeviceQueue* queue = nullptr);
   Ref<exec::Failure> deliver_to_command(const Reports& reports);

@@ -1,6 +1,7 @@
 #include "devices/cpu/jit/compiler/service.h"
 
 #include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -10,6 +11,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -25,6 +27,7 @@
 #include "devices/cpu/jit/compiler/outside_sites.h"
 #include "devices/cpu/jit/compiler/reference.h"
 #include "devices/cpu/jit/compiler/remarks.h"
+#include "devices/cpu/jit/compiler/source_lines.h"
 #include "devices/cpu/jit/compiler/widen/expand_math.h"
 #include "devices/cpu/jit/compiler/widen/float_minimum.h"
 #include "devices/cpu/jit/compiler/widen/permutes.h"
@@ -33,6 +36,7 @@
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
 #include "msl/frontend/inline_calls.h"
+#include "msl/frontend/threadgroup_races.h"
 
 namespace holdfast::jit {
 namespace {
@@ -72,6 +76,32 @@ llvm::Function& kernel_of(llvm::Module& module) {
   }
   if (!found) throw std::logic_error("[jit] the front-end left no function");
   return *found;
+}
+
+// "body:3:7": where the user wrote it.
+std::string place_in(const msl::KernelSource& source, const llvm::Instruction& instruction) {
+  const llvm::DILocation* place = place_of(instruction.getDebugLoc());
+  if (!place) return "an unknown line";
+  const SourceLine line = source_line(&source, place->getLine());
+  return (line.part.empty() ? "line " : line.part + ":") + std::to_string(line.line) + ":" +
+         std::to_string(place->getColumn());
+}
+
+// A barrier that seems to be missing, in a sentence (CompiledKernel::race).
+std::string race_in(llvm::Module& module, const msl::KernelInterface& interface,
+                    std::array<uint32_t, 3> threadgroup, const msl::KernelSource& source) {
+  if (threadgroup[0] == 0) threadgroup = {std::min(256u, interface.max_threads), 1, 1};
+  std::optional<msl::ThreadgroupRace> race =
+      msl::find_threadgroup_race(kernel_of(module), threadgroup);
+  if (!race) return "";
+  auto verb = [](bool writes) { return std::string(writes ? "write" : "read"); };
+  auto* argument = llvm::dyn_cast<llvm::Argument>(race->variable);
+  const std::string variable = argument ? interface.arguments[argument->getArgNo()].name
+                                        : variable_name(race->variable->getName());
+  return "threads " + verb(race->second_writes) + " \"" + variable + "\" at " +
+         place_in(source, *race->second) + " which others " + verb(race->first_writes) + " at " +
+         place_in(source, *race->first) +
+         ", with no threadgroup_barrier between them: results may differ from run to run";
 }
 
 // LLVM crashes on a module that is not sound; looking takes little time.
@@ -295,10 +325,17 @@ class Service final : public Compiler {
     std::unique_ptr<llvm::Module> module =
         msl::to_scalar_ir(source, context, interface,
                           options.lowering == Lowering::checked ? msl::ScalarForm::as_written
-                          : dump || options.guarded             ? msl::ScalarForm::with_lines
-                                                                : msl::ScalarForm::optimised);
+                                                                : msl::ScalarForm::with_lines);
     steps.done("the front-end", *module);
-    return Job(interface, options, source.kernel, dump, steps, &source).run(std::move(module));
+    std::string race;
+    if (options.lowering != Lowering::checked) {
+      race = race_in(*module, interface, options.threadgroup, source);
+      steps.done("the look for missing barriers", *module);
+    }
+    CompiledKernel kernel =
+        Job(interface, options, source.kernel, dump, steps, &source).run(std::move(module));
+    kernel.race = std::move(race);
+    return kernel;
   }
 };
 
