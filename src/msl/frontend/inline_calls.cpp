@@ -106,6 +106,8 @@ class Inliner {
         if (inline_call(*call)) is_done = false;
       }
     }
+    // What is known of it is from before its calls were inlined (GlobalOpt leaves its analyses).
+    analyses_.invalidate(function, llvm::PreservedAnalyses::none());
     simplify_.run(function, analyses_);
     analyses_.invalidate(function, llvm::PreservedAnalyses::none());
     if (!may_be_shared || !is_arithmetic(function)) return;
