@@ -11,6 +11,7 @@
 #include "msl/frontend/compiler_options.h"
 #include "msl/frontend/entries.h"
 #include "msl/frontend/guard.h"
+#include "msl/frontend/missing_constants.h"
 #include "msl/frontend/prelude.h"
 #include "msl/frontend/scalar_pipeline.h"
 
@@ -32,6 +33,7 @@ class ParseKernels : public clang::ASTFrontendAction {
 
   std::unique_ptr<llvm::Module> take_module() { return std::move(module_); }
   const EntryBuilder* entries() const { return entries_.get(); }
+  const std::vector<std::string>& assumed_constants() const { return assumed_constants_; }
 
  protected:
   bool BeginSourceFileAction(clang::CompilerInstance& compiler) override {
@@ -56,6 +58,12 @@ class ParseKernels : public clang::ASTFrontendAction {
     ASTFrontendAction::ExecuteAction();
   }
   void EndSourceFileAction() override {
+    // The last moment at which clang's tree is there, and templates are instantiated by now.
+    const Kernel* kernel = entries_ != nullptr ? entries_->selected() : nullptr;
+    if (kernel != nullptr && source_.assume_missing_constants &&
+        !getCompilerInstance().getDiagnostics().hasErrorOccurred()) {
+      assumed_constants_ = missing_constants_of(*kernel->function, source_);
+    }
     if (generator_ != nullptr) module_.reset(generator_->ReleaseModule());
   }
 
@@ -68,6 +76,7 @@ class ParseKernels : public clang::ASTFrontendAction {
   std::unique_ptr<EntryBuilder> entries_;
   clang::CodeGenerator* generator_ = nullptr;
   std::unique_ptr<llvm::Module> module_;
+  std::vector<std::string> assumed_constants_;
 };
 
 [[noreturn]] void fail(const KernelSource& source, const std::string& message) {
@@ -139,6 +148,7 @@ std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLV
       const Kernel* kernel = action.entries()->selected();
       if (kernel == nullptr) fail(source, "error: " + action.entries()->missing_kernel());
       result = kernel->interface;
+      result.assumed_constants = action.assumed_constants();
       module = action.take_module();
     });
     if (module == nullptr) fail(source, "error: clang made no code");
