@@ -11,6 +11,7 @@
 #include "msl/frontend/compiler_options.h"
 #include "msl/frontend/entries.h"
 #include "msl/frontend/guard.h"
+#include "msl/frontend/limits.h"
 #include "msl/frontend/missing_constants.h"
 #include "msl/frontend/prelude.h"
 #include "msl/frontend/scalar_pipeline.h"
@@ -40,6 +41,7 @@ class ParseKernels : public clang::ASTFrontendAction {
     entries_ = std::make_unique<EntryBuilder>(compiler, attributes_, diagnostics_, source_,
                                               context_ != nullptr);
     entries_->install();
+    limit_preprocessor(compiler, diagnostics_);
     return true;
   }
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
@@ -55,6 +57,9 @@ class ParseKernels : public clang::ASTFrontendAction {
   void ExecuteAction() override {
     // The precompiled prelude is loaded: no #include may read it as text.
     files_.set_precompiled({});
+    clang::CompilerInstance& compiler = getCompilerInstance();
+    if (!compiler.hasSema()) compiler.createSema(getTranslationUnitKind(), nullptr);
+    limit_templates(compiler.getSema(), diagnostics_);
     ASTFrontendAction::ExecuteAction();
   }
   void EndSourceFileAction() override {
