@@ -90,7 +90,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
   } else {
-    struct sigaction standard {};
+    struct sigaction standard{};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);
     // Sent by kill(), it would not come again by itself.
@@ -132,13 +132,13 @@ void install_signal_handlers() {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   if (c_library.end == 0 && dl_iterate_phdr(find_c_library, nullptr) == 0) return;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = on_fault;
   sigemptyset(&action.sa_mask);
   // SA_NODEFER: the handler from before may jump out, which would leave the signal blocked.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   for (size_t i = 0; i < std::size(caught); ++i) {
-    struct sigaction now {};
+    struct sigaction now{};
     if (sigaction(caught[i], nullptr, &now) != 0 || now.sa_sigaction == on_fault) continue;
     previous[i] = now;
     sigaction(caught[i], &action, nullptr);
