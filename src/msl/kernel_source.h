@@ -38,6 +38,10 @@ struct KernelSource {
   std::vector<FunctionConstant> constants;
   std::string directory;  // where `#include "file"` looks; empty: nowhere
   MathMode math = MathMode::safe;
+  // Function constants that are not in `constants` are 0 or false, and not defined, instead of an
+  // error where a kernel uses them: to look at a file without knowing what its program gives. Not
+  // part of a pipeline's key: what is dispatched is never compiled so.
+  bool assume_missing_constants = false;
 };
 
 struct KernelArgument {
@@ -57,6 +61,9 @@ struct KernelInterface {
   uint32_t threadgroup_bytes = 0;         // of variables; dynamic arguments come on top
   std::vector<std::string> attributes;    // thread_position_in_grid, …, as used
   uint32_t max_threads = 1024;            // [[max_total_threads_per_threadgroup(n)]]
+  // The function constants that the kernel refers to and that were assumed to be 0 or false, as
+  // "name (index)". Only with KernelSource::assume_missing_constants; not kept on disk.
+  std::vector<std::string> assumed_constants;
 };
 
 // A source that does not compile. what(): "[kernel] body:3:7: error: …", several lines.

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "msl/frontend/guard.h"
 #include "msl/signature.h"
 #include "msl/sources.h"
 
@@ -43,6 +44,85 @@ bool has(const std::string& text, const std::string& what) {
 }
 
 }  // namespace
+
+namespace {
+
+// Not a loop: the address of each local is used.
+__attribute__((noinline)) int descend(volatile int* from) {
+  volatile int local[64] = {*from};
+  return *from > 0 ? descend(local) + local[1] : 0;
+}
+
+}  // namespace
+
+TEST_CASE("faults of the compiler") {
+  auto what = [](std::function<void()> work) -> std::string {
+    try {
+      run_guarded(work);
+    } catch (const CompileError& error) {
+      return std::string("refused: ") + error.what();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  CHECK(what([] {}) == "nothing");
+  install_guard_handlers();
+  volatile int start = 1;
+  CHECK(what([&] { descend(&start); }).find("refused: [kernel] error: the source is nested") == 0);
+  CHECK(what([] {
+          int* volatile null = nullptr;
+          *null = 1;
+        }).find("went through a null pointer") != std::string::npos);
+  CHECK(what([] { give_up(CompileError("enough")); }) == "refused: enough");
+  CHECK(what([] { throw std::runtime_error("plain"); }) == "plain");
+}
+
+TEST_CASE("texts that multiply, or nest without an end") {
+  auto error_of = [](const std::string& text) {
+    return holdfast::msl::testing::compile(text).error;
+  };
+  auto has = [](const std::string& text, const char* what) {
+    INFO(text);
+    return text.find(what) != std::string::npos;
+  };
+  error_of("");
+  install_guard_handlers();  // in front of those that doctest installs for each test case
+  std::string signs;
+  for (int i = 0; i < 200000; ++i) signs += "- ";
+  CHECK(has(error_of("kernel void k(device int* x) { x[0] = " + signs + "x[1]; }"),
+            "nested too deeply"));
+  CHECK(has(error_of("template <int N, int M> struct Wide { static constexpr int value = "
+                     "Wide<N - 1, M * 2>::value + Wide<N - 1, M * 2 + 1>::value; };\n"
+                     "template <int M> struct Wide<0, M> { static constexpr int value = M; };\n"
+                     "kernel void k(device int* x) { x[0] = Wide<26, 0>::value; }"),
+            "more than 400000 instantiations of templates"));
+  std::string doubling = "#define A0 1,\n";
+  for (int i = 1; i < 24; ++i) {
+    const std::string before = " A" + std::to_string(i - 1);
+    doubling += "#define A" + std::to_string(i) + before + before + "\n";
+  }
+  CHECK(has(error_of(doubling + "constant char t[] = {A23 1}; kernel void k(device int* x) {}"),
+            "body:25:"));
+  CHECK(
+      has(error_of("constant int t[] = {[0 ... 2000000000] = 1}; kernel void k(device int* x) {}"),
+          "body:1:28: error: designators of ranges"));
+  CHECK(has(error_of("template <class T, T... v> struct S {};\n"
+                     "using s = __make_integer_seq<S, int, 2000000000>;"),
+            "body:2:11: error: use of undeclared identifier"));
+  CHECK(has(error_of("using s = make_index_sequence<3000000000>; kernel void k(device int* x) {}"),
+            "a sequence of more than 65536 integers"));
+  std::string calls = "float f0(float x, device float* p) { p[0] = x; return p[int(x)]; }\n";
+  for (int i = 1; i < 24; ++i) {
+    const std::string n = std::to_string(i), m = std::to_string(i - 1);
+    calls += "float f" + n + "(float x, device float* p) { return f" + m + "(x, p) + p[1] * f" + m +
+             "(x + 1, p); }\n";
+  }
+  CHECK(has(error_of(calls + "kernel void k(device float* x) { x[0] = f23(x[1], x); }"),
+            "more than 100000 instructions"));
+  // The process goes on.
+  CHECK(error_of("kernel void k(device int* x) { x[0] = 1; }") == "");
+}
 
 TEST_CASE("an error in the body: line, column, the line, a caret") {
   CHECK(attempt("float y = 0.5;\n  out[0] = y * something;").error ==

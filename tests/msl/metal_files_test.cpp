@@ -149,6 +149,60 @@ kernel void large(device float* out) {
   CHECK(error_of("is_function_constant_defined(block)") == "");
 }
 
+TEST_CASE("function constants that are assumed to be 0 or false") {
+  KernelSource assumed;
+  assumed.assume_missing_constants = true;
+  Compiled masked = compile(file, "masked", assumed);
+  REQUIRE_MESSAGE(masked.module != nullptr, masked.error);
+  CHECK(masked.interface.assumed_constants ==
+        std::vector<std::string>{"has_mask (0)", "block (3)", "factor (7)"});
+  CHECK(stored_to_output(compile(file, "unmasked", assumed)) == "1.500000e+00");
+  CHECK(compile(file, "unmasked", assumed).interface.assumed_constants.empty());
+  // Those that are given keep their values.
+  assumed.constants = {{0, "", "bool", {1}}, {7, "", "float", {0x40000000}}};
+  CHECK(compile(file, "masked", assumed).interface.assumed_constants ==
+        std::vector<std::string>{"block (3)"});
+  assumed.constants = {{99, "given", "int", {6}}};
+  const std::string text = R"(
+constant float2 pair [[function_constant(1)]];
+constant half small [[function_constant(2)]];
+constant uchar3 three [[function_constant(4)]];
+constant int given [[function_constant(5)]];
+constant int unused [[function_constant(6)]];
+constant bool flag [[function_constant(8)]];
+constant int chosen = is_function_constant_defined(flag) ? flag : 3;
+template <typename T> T scaled(T a) { return a + small; }
+struct Uses { float value; float get() const { return value + three.z; } };
+kernel void k(device float* out, device float* other [[buffer(2), function_constant(flag)]]) {
+  Uses uses{scaled(pair.y)};
+  out[0] = uses.get() + chosen + given;
+})";
+  Compiled k = compile(text, "k", assumed);
+  REQUIRE_MESSAGE(k.module != nullptr, k.error);
+  CHECK(stored_to_output(k) == "9.000000e+00");
+  CHECK(k.interface.assumed_constants ==
+        std::vector<std::string>{"pair (1)", "small (2)", "three (4)", "flag (8)"});
+}
+
+TEST_CASE("functions with loops beside constants that have no value") {
+  // What an optimisation of initial values knew of a function was out of date once its calls were
+  // inlined, and the next pass crashed.
+  const std::string loop =
+      "{ float s = 0; for (uint i = 0; i < n; ++i) { if (x[i] > 0) s += CALL; else s -= 1; } "
+      "return s; }\n";
+  auto with = [&](std::string call) {
+    std::string text = loop;
+    return text.replace(text.find("CALL"), 4, call);
+  };
+  const std::string text =
+      "constant bool has_mask [[function_constant(20)]];\n"
+      "float f(device float* x, uint n) " +
+      with("x[i]") + "float g(device float* x, uint n) " + with("f(x, i)") +
+      "kernel void k(device float* x, uint i [[thread_position_in_grid]]) {"
+      " if (has_mask) x[i] = f(x, i); else x[i] = g(x, i); }";
+  CHECK(compile(text).error.find("function constant 20 was not given") != std::string::npos);
+}
+
 TEST_CASE("files beside the source, and no others") {
   const std::string text =
       "#include \"shared.metal\"\nkernel void f(device float* x) { x[0] = shared_scale(2.0); }";

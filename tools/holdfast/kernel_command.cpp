@@ -1,11 +1,13 @@
 // `holdfast kernel check` and the choice between the subcommands of `holdfast kernel`.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "base/environment.h"
 #include "base/sync.h"
 #include "exec/kernel_request.h"
 #include "tools/holdfast/commands.h"
+#include "tools/holdfast/isolated.h"
 #include "tools/holdfast/kernel_arguments.h"
 #include "tools/holdfast/kernel_command.h"
 
@@ -25,6 +27,9 @@ bool KernelOptions::take(Arguments arguments, size_t& i) {
   const std::string& value = value_of(arguments, i);
   if (name == "--constant") {
     constants.push_back(parse_constant(value));
+    // One that is named takes an index that no source has, so that names are told apart.
+    if (!constants.back().name.empty())
+      constants.back().index = 0x80000000u + static_cast<uint32_t>(constants.size());
   } else if (name == "--guard") {
     if (value != "on" && value != "off")
       throw UsageError("--guard must be on or off, not \"" + value + "\"");
@@ -75,6 +80,9 @@ std::string lowering_text(const jit::CompiledKernel& kernel, jit::InstructionSet
 
 namespace {
 
+// The step of a file's process that comes before its kernels.
+constexpr uint32_t listing = UINT32_MAX;
+
 std::string join(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -100,6 +108,10 @@ void print_kernel(const std::string& name, const jit::CompiledKernel& kernel,
               lowering_text(kernel, options.compile.instruction_set).c_str(), kernel.object.size(),
               milliseconds);
   std::printf("    attributes      %s\n", join(interface.attributes).c_str());
+  if (!interface.assumed_constants.empty()) {
+    std::printf("    constants       assumed to be 0 or false: %s\n",
+                join(interface.assumed_constants).c_str());
+  }
   std::printf("    threadgroup     %u bytes of memory, at most %u threads\n",
               interface.threadgroup_bytes, interface.max_threads);
   if (!kernel.race.empty()) std::printf("    missing barrier %s\n", kernel.race.c_str());
@@ -107,18 +119,23 @@ void print_kernel(const std::string& name, const jit::CompiledKernel& kernel,
   for (const msl::KernelArgument& argument : interface.arguments) print_argument(argument);
 }
 
-// Compiles every kernel of the file; false when one does not compile.
-bool check_file(const std::string& path, const KernelOptions& options) {
-  std::printf("%s\n", path.c_str());
+// Compiles the kernels of the file from number `first` on; false when one does not compile.
+bool check_kernels(const std::string& path, const KernelOptions& options, uint32_t first,
+                   Progress& progress) {
   try {
     msl::KernelSource source = source_of_file(path);
     options.apply(source);
+    source.assume_missing_constants = true;
     jit::Compiler& compiler = jit::default_compiler();
+    progress.begin(listing, "");
     std::vector<msl::KernelInterface> kernels = compiler.list(source);
     if (kernels.empty())
       std::printf("  no kernels: [[kernel]] functions, or templates with [[host_name]]\n");
     bool all_good = true;
-    for (const msl::KernelInterface& kernel : kernels) {
+    for (uint32_t i = first; i < kernels.size(); ++i) {
+      const msl::KernelInterface& kernel = kernels[i];
+      std::fflush(stdout);
+      progress.begin(i, kernel.entry);
       source.kernel = source.entry = kernel.entry;
       try {
         auto start = sync::Clock::now();
@@ -137,11 +154,37 @@ bool check_file(const std::string& path, const KernelOptions& options) {
   }
 }
 
+// Every file has a process of its own, and one more after each kernel that ends it: no text ends
+// this one.
+bool check_file(const std::string& path, const KernelOptions& options) {
+  std::printf("%s\n", path.c_str());
+  bool all_good = true;
+  for (uint32_t first = 0;;) {
+    Ending ending = run_isolated(
+        Limits{.seconds = options.seconds, .bytes = uint64_t{16} << 30},
+        [&](Progress& progress) { return check_kernels(path, options, first, progress) ? 0 : 1; });
+    if (ending.status >= 0) return all_good && ending.status == 0;
+    all_good = false;
+    if (!ending.name.empty()) std::printf("  %s\n  ", ending.name.c_str());
+    std::printf("  FAILED the compiler did not survive it: %s\n", ending.problem.c_str());
+    if (ending.step == listing) return false;
+    first = ending.step + 1;
+  }
+}
+
 int run_check(Arguments arguments) {
   KernelOptions options;
   std::vector<std::string> files;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (options.take(arguments, i)) continue;
+    if (arguments[i] == "--seconds") {
+      const std::string& value = value_of(arguments, i);
+      const int seconds = std::atoi(value.c_str());
+      if (seconds < 1 || seconds > 100000)
+        throw UsageError("--seconds must be a positive number, not \"" + value + "\"");
+      options.seconds = static_cast<unsigned>(seconds);
+      continue;
+    }
     if (arguments[i].starts_with("-")) throw UsageError("unknown option \"" + arguments[i] + "\"");
     files.push_back(arguments[i]);
   }

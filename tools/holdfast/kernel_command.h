@@ -15,6 +15,7 @@ struct KernelOptions {
   jit::CompileOptions compile;
   msl::MathMode math = msl::MathMode::safe;
   std::vector<msl::FunctionConstant> constants;
+  unsigned seconds = 120;  // of `kernel check`: processor time for a kernel
 
   // Is arguments[i] one of them? Then takes it with its value.
   bool take(Arguments arguments, size_t& i);

@@ -42,8 +42,10 @@ constexpr Command all_commands[] = {
      "compile and run kernels of .metal files",
      "holdfast kernel check FILE...\n"
      "  compiles every kernel of the files, and prints of each: widened or not and why, the\n"
-     "  attributes and arguments it uses, its threadgroup memory. Exit status 1 when one does not\n"
-     "  compile.\n"
+     "  attributes and arguments it uses, its threadgroup memory. A function constant without a\n"
+     "  --constant is 0 or false, and not defined; those that a kernel refers to are named. Exit\n"
+     "  status 1 when one does not compile.\n"
+     "  --seconds N              processor time for each kernel (default: 120)\n"
      "\n"
      "holdfast kernel run FILE\n"
      "  --kernel NAME            the function, or its host_name (default: the only kernel)\n"

@@ -41,6 +41,11 @@ std::string source_preamble(const KernelSource& source) {
   if (source.math != MathMode::safe) {
     text += "#pragma clang fp reassociate(on) reciprocal(on)\n";
   }
+  if (source.assume_missing_constants) {
+    text +=
+        "template<unsigned I>struct __hf_missing_constant<I,true>"
+        "{static constexpr unsigned long bits(){return 0;}};\n";
+  }
   for (const FunctionConstant& constant : source.constants) {
     text += "template<>struct __hf_function_constant_value<" + std::to_string(constant.index) +
             ">{static constexpr bool defined=true;static constexpr unsigned long bits[]={";

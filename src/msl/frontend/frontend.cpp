@@ -11,6 +11,8 @@
 #include "msl/frontend/compiler_options.h"
 #include "msl/frontend/entries.h"
 #include "msl/frontend/guard.h"
+#include "msl/frontend/limits.h"
+#include "msl/frontend/missing_constants.h"
 #include "msl/frontend/prelude.h"
 #include "msl/frontend/scalar_pipeline.h"
 
@@ -32,12 +34,14 @@ class ParseKernels : public clang::ASTFrontendAction {
 
   std::unique_ptr<llvm::Module> take_module() { return std::move(module_); }
   const EntryBuilder* entries() const { return entries_.get(); }
+  const std::vector<std::string>& assumed_constants() const { return assumed_constants_; }
 
  protected:
   bool BeginSourceFileAction(clang::CompilerInstance& compiler) override {
     entries_ = std::make_unique<EntryBuilder>(compiler, attributes_, diagnostics_, source_,
                                               context_ != nullptr);
     entries_->install();
+    limit_preprocessor(compiler, diagnostics_);
     return true;
   }
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
@@ -53,9 +57,18 @@ class ParseKernels : public clang::ASTFrontendAction {
   void ExecuteAction() override {
     // The precompiled prelude is loaded: no #include may read it as text.
     files_.set_precompiled({});
+    clang::CompilerInstance& compiler = getCompilerInstance();
+    if (!compiler.hasSema()) compiler.createSema(getTranslationUnitKind(), nullptr);
+    limit_templates(compiler.getSema(), diagnostics_);
     ASTFrontendAction::ExecuteAction();
   }
   void EndSourceFileAction() override {
+    // The last moment at which clang's tree is there, and templates are instantiated by now.
+    const Kernel* kernel = entries_ != nullptr ? entries_->selected() : nullptr;
+    if (kernel != nullptr && source_.assume_missing_constants &&
+        !getCompilerInstance().getDiagnostics().hasErrorOccurred()) {
+      assumed_constants_ = missing_constants_of(*kernel->function, source_);
+    }
     if (generator_ != nullptr) module_.reset(generator_->ReleaseModule());
   }
 
@@ -68,6 +81,7 @@ class ParseKernels : public clang::ASTFrontendAction {
   std::unique_ptr<EntryBuilder> entries_;
   clang::CodeGenerator* generator_ = nullptr;
   std::unique_ptr<llvm::Module> module_;
+  std::vector<std::string> assumed_constants_;
 };
 
 [[noreturn]] void fail(const KernelSource& source, const std::string& message) {
@@ -139,6 +153,7 @@ std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLV
       const Kernel* kernel = action.entries()->selected();
       if (kernel == nullptr) fail(source, "error: " + action.entries()->missing_kernel());
       result = kernel->interface;
+      result.assumed_constants = action.assumed_constants();
       module = action.take_module();
     });
     if (module == nullptr) fail(source, "error: clang made no code");

@@ -16,6 +16,9 @@ namespace {
 // A function of so many instructions may be called, and it is when that saves so many of copies:
 // a few exponentials in an inner loop stay where they are.
 constexpr uint64_t worth_a_call = 24, worth_sharing = 200;
+// The largest function with its calls inlined, in instructions. The time to compile one grows
+// faster than its size: half as many take 20 s, as many a minute.
+constexpr uint64_t most_instructions = 100'000;
 
 bool is_plain_scalar(const llvm::Type* type) {
   return type->isFloatTy() || type->isIntegerTy(32) || type->isIntegerTy(64);
@@ -73,7 +76,7 @@ class Inliner {
   Inliner(llvm::FunctionPassManager& simplify, llvm::FunctionAnalysisManager& analyses)
       : simplify_(simplify), analyses_(analyses) {}
 
-  void run(llvm::Function& entry) {
+  std::string run(llvm::Function& entry) {
     visit(entry);
     // How often each would stand in the kernel, if everything were inlined: callers first.
     copies_[&entry] = 1;
@@ -84,7 +87,16 @@ class Inliner {
           copies = llvm::SaturatingAdd(copies, copies_.lookup(function));
       }
     }
-    for (llvm::Function* function : order_) bring_together(*function, function == &entry);
+    for (llvm::Function* function : order_) {
+      if (size_with_calls(*function) > most_instructions) {
+        return "with the functions that it calls copied to where they are called, the kernel has "
+               "more "
+               "than " +
+               std::to_string(most_instructions) + " instructions";
+      }
+      bring_together(*function, function == &entry);
+    }
+    return {};
   }
 
  private:
@@ -93,6 +105,14 @@ class Inliner {
     if (!copies_.try_emplace(&function, 0).second) return;
     for (llvm::CallBase* call : calls_of_defined(function)) visit(*defined_callee(*call));
     order_.push_back(&function);
+  }
+
+  // What it will have, those that it calls having all of theirs.
+  static uint64_t size_with_calls(llvm::Function& function) {
+    uint64_t size = function.getInstructionCount();
+    for (llvm::CallBase* call : calls_of_defined(function))
+      size += defined_callee(*call)->getInstructionCount();
+    return size;
   }
 
   void bring_together(llvm::Function& function, bool is_entry) {
@@ -106,6 +126,8 @@ class Inliner {
         if (inline_call(*call)) is_done = false;
       }
     }
+    // What is known of it is from before its calls were inlined (GlobalOpt leaves its analyses).
+    analyses_.invalidate(function, llvm::PreservedAnalyses::none());
     simplify_.run(function, analyses_);
     analyses_.invalidate(function, llvm::PreservedAnalyses::none());
     if (!may_be_shared || !is_arithmetic(function)) return;
@@ -128,9 +150,9 @@ class Inliner {
 
 }  // namespace
 
-void inline_calls(llvm::Function& entry, llvm::FunctionPassManager& simplify,
-                  llvm::FunctionAnalysisManager& analyses) {
-  Inliner(simplify, analyses).run(entry);
+std::string inline_calls(llvm::Function& entry, llvm::FunctionPassManager& simplify,
+                         llvm::FunctionAnalysisManager& analyses) {
+  return Inliner(simplify, analyses).run(entry);
 }
 
 bool is_shared_function(const llvm::Function& function) {

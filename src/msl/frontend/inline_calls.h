@@ -3,6 +3,8 @@
 
 #include <llvm/IR/PassManager.h>
 
+#include <string>
+
 namespace llvm {
 class Function;
 class Module;
@@ -13,9 +15,10 @@ namespace holdfast::msl {
 // Inlines every call of `entry` and of what it calls, innermost first. `simplify` runs over each
 // function before it is copied. What is left beside `entry` are shared functions, as scalar_ir.h
 // describes them: a kernel with twenty sines would else take twenty times as long to compile. There
-// is no recursion.
-void inline_calls(llvm::Function& entry, llvm::FunctionPassManager& simplify,
-                  llvm::FunctionAnalysisManager& analyses);
+// is no recursion. Returns why it stopped: calls that multiply into more code than anything should
+// compile; empty when all are inlined.
+std::string inline_calls(llvm::Function& entry, llvm::FunctionPassManager& simplify,
+                         llvm::FunctionAnalysisManager& analyses);
 
 // Whether scalar_ir.h allows `function` beside the entry.
 bool is_shared_function(const llvm::Function& function);

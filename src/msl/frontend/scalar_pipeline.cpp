@@ -283,7 +283,8 @@ void add_passes_as_written(llvm::FunctionPassManager& passes,
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
 }
 
-void run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm form) {
+// Returns what keeps the kernel from being compiled, as make_scalar does.
+std::string run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm form) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -315,7 +316,8 @@ void run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm form) {
         llvm::SROAPass(as_written ? llvm::SROAOptions::PreserveCFG : llvm::SROAOptions::ModifyCFG));
     small.addPass(llvm::EarlyCSEPass());
     small.addPass(llvm::SimplifyCFGPass(options));
-    inline_calls(entry, small, functions);
+    if (std::string problem = inline_calls(entry, small, functions); !problem.empty())
+      return problem;
     llvm::ModulePassManager unused;
     unused.addPass(llvm::GlobalDCEPass());
     unused.run(module, modules);
@@ -348,6 +350,7 @@ void run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm form) {
   llvm::ModulePassManager last;
   last.addPass(llvm::GlobalDCEPass());
   last.run(module, modules);
+  return {};
 }
 
 // Flags of fast modes have done their work: what is left must compute the same in every lowering.
@@ -459,7 +462,7 @@ std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math,
   move_tables(module);
   store_threadgroup_addresses(module);
   prepare(module, *entry, math);
-  run_passes(module, *entry, form);
+  if (std::string problem = run_passes(module, *entry, form); !problem.empty()) return problem;
   finish(module, *entry);
   entry->setName(interface.entry);
   describe(module, *entry, interface);

@@ -181,6 +181,27 @@ std::string markdown() {
       "positions of threads. What races then is said on stderr,\n"
       "once for each kernel, with both lines. Silence proves nothing: `HOLDFAST_VALIDATE=1` looks "
       "at every access while the kernel runs ([validation.md](validation.md)).\n";
+  text +=
+      "\n"
+      "## Function constants\n"
+      "\n"
+      "A kernel that refers to a function constant that was given no value is an error that names "
+      "it. `holdfast kernel check` assumes 0 or false\n"
+      "for those that no `--constant` gives, `is_function_constant_defined` is false of them, and "
+      "names them for each kernel that refers to one.\n"
+      "\n"
+      "## Bounds of a source\n"
+      "\n"
+      "What is beyond a bound is an error at its place in the source: 4 000 000 tokens, 5000 "
+      "inclusions of files, 400 000 instantiations of\n"
+      "templates (512 deep), 65 536 integers in a `make_index_sequence`, 1 000 000 steps of a "
+      "constant expression, 100 000 instructions of a kernel with\n"
+      "the functions that it calls, 1 MiB of private arrays. A source that is nested too deeply "
+      "for the compiler's stack is an error, too, and\n"
+      "so is a bug of the compiler that shows as an access through null; what that costs a process "
+      "is at `run_guarded` (`src/msl/frontend/guard.h`).\n"
+      "`holdfast kernel check` compiles in a process of its own, so that what else goes wrong in "
+      "the compiler is one more line that says FAILED.\n";
   text += "\n## What is not there\n\n| not there | the error says |\n|---|---|\n";
   for (const Refusal& refusal : refusals())
     text += "| " + cell(refusal.name) + " | " + cell(refusal.message) + " |\n";

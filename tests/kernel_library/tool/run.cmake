@@ -44,6 +44,19 @@ set(unshifted --constant shifted=bool:false)
 
 expect(0 "axpy" "buffer(1)  a" "constant, 4 bytes an element" "reverse_f32" "reverse_f16" "written" "threadgroup(0)"
        "thread_position_in_grid" -- check "${file}" ${unshifted})
+# Function constants that are not given: 0 and false for check, an error for run. Two by their names.
+expect(0 "assumed to be 0 or false: shifted (0)" -- check "${file}")
+expect(1 "function constant 0 was not given" -- ${axpy} --in "x=f32[4]:ones" --in a=f32:2)
+expect(0 "assumed to be 0 or false: has_mask (20), factor (21), offset (22), small (23), count (24)" "buffer(1)  mask" -- check
+       "${FOLDER}/constants.metal")
+expect(0 "assumed to be 0 or false: factor (21), offset (22), small (23)\n" -- check "${FOLDER}/constants.metal" --constant
+       has_mask=bool:true --constant count=int:2)
+expect(0 "3, 3, 3" -- run "${FOLDER}/constants.metal" --kernel defaults --out "x=f32[3]" --grid 3)
+# A text that ends the compiler, and the kernels after it.
+expect(1 "nested too deeply" "reverse_f16" -- check "${FOLDER}/../../fuzz/corpus/kernel/deep_signs.metal" "${file}")
+expect(1 "slow\n    FAILED the compiler did not survive it: it took more than 1 s" "  after\n    code" -- check --seconds 1 "${FOLDER}/slow.metal")
+expect(1 "template_breadth.metal:3:" "more than 400000 instantiations" -- check "${FOLDER}/../../fuzz/corpus/kernel/template_breadth.metal")
+expect(2 "--seconds must be a positive number" -- check --seconds 0 "${file}")
 expect(1 "FAILED" "broken.metal:3:10" "no_such_function" "reverse_f16" -- check "${FOLDER}/broken.metal" "${file}" ${unshifted})
 expect(0 "2, 4, 6, 8" -- ${axpy} --in "x=f32[4]:1,2,3,4" --in a=f32:2 ${unshifted})
 expect(0 "3, 5, 7, 9" -- ${axpy} --in "x=f32[4]:1,2,3,4" --in a=f32:2 --constant 0=bool:true)

@@ -76,12 +76,17 @@ struct vec;
 }
 
 // Function constants: the front-end specialises the value for those that it was given; the others
-// are an error where they are used.
+// are an error where they are used, or 0 where the front-end specialises __hf_missing_constant (its
+// second parameter is there to be specialised for all I).
 template <unsigned I>
 struct __hf_function_constant_value {
   static constexpr bool defined = false;
 };
 extern "C" unsigned long __hf_undefined_function_constant(unsigned index);
+template <unsigned I, bool>
+struct __hf_missing_constant {
+  static constexpr unsigned long bits() { return __hf_undefined_function_constant(I); }
+};
 template <unsigned I>
 struct __hf_function_constant {
   template <class T>
@@ -109,7 +114,7 @@ struct __hf_function_constant {
     if constexpr (__hf_function_constant_value<I>::defined)
       from = __hf_function_constant_value<I>::bits[byte / 8] >> byte % 8 * 8;
     else
-      from = __hf_undefined_function_constant(I);
+      from = __hf_missing_constant<I, true>::bits();
     if constexpr (__is_same(T, bool)) {
       return (from & 255) != 0;
     } else if constexpr (sizeof(T) == 1) {

@@ -190,8 +190,17 @@ struct integer_sequence {
   using value_type = T;
   static constexpr size_t size() { return sizeof...(values); }
 };
+// The compiler makes all of the numbers, however many.
+template <unsigned long count>
+struct __hf_sequence_length {
+  static_assert(count <= 65536, "a sequence of more than 65536 integers");
+  static constexpr unsigned long value = count <= 65536 ? count : 0;
+};
 template <class T, T count>
-using make_integer_sequence = __make_integer_seq<integer_sequence, T, count>;
+using make_integer_sequence =
+    __make_integer_seq<integer_sequence, T,
+                       static_cast<T>(
+                           __hf_sequence_length<static_cast<unsigned long>(count)>::value)>;
 template <size_t... values>
 using index_sequence = integer_sequence<size_t, values...>;
 template <size_t count>

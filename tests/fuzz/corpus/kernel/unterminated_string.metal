@@ -1,0 +1,3 @@
+#if 1
+#define kernel
+R"x(
