@@ -3,6 +3,7 @@
 #include <clang/CodeGen/ModuleBuilder.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendAction.h>
+#include <clang/Frontend/MultiplexConsumer.h>
 #include <clang/Lex/PreprocessorOptions.h>
 #include <holdfast_jit_version.h>
 #include <llvm/IR/LLVMContext.h>
@@ -20,6 +21,20 @@ namespace holdfast::msl {
 namespace {
 
 constexpr uint32_t most_threadgroup_bytes = 32768;
+
+// Ends the parsing once no more errors are reported: clang would go on, in a time that grows with
+// the square of what was declared wrongly.
+class EndAfterLastError : public clang::ASTConsumer {
+ public:
+  explicit EndAfterLastError(const clang::DiagnosticsEngine& diagnostics)
+      : diagnostics_(diagnostics) {}
+  bool HandleTopLevelDecl(clang::DeclGroupRef) override {
+    return !diagnostics_.hasFatalErrorOccurred();
+  }
+
+ private:
+  const clang::DiagnosticsEngine& diagnostics_;
+};
 
 // Parses a source; with an LLVM context it emits code as well.
 class ParseKernels : public clang::ASTFrontendAction {
@@ -46,13 +61,16 @@ class ParseKernels : public clang::ASTFrontendAction {
   }
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
                                                         llvm::StringRef) override {
-    if (context_ == nullptr) return std::make_unique<clang::ASTConsumer>();
+    std::vector<std::unique_ptr<clang::ASTConsumer>> consumers;
+    consumers.push_back(std::make_unique<EndAfterLastError>(compiler.getDiagnostics()));
+    if (context_ == nullptr) return std::move(consumers[0]);
     auto* generator = clang::CreateLLVMCodeGen(
         compiler.getDiagnostics(), source_.kernel, &compiler.getVirtualFileSystem(),
         compiler.getHeaderSearchOpts(), compiler.getPreprocessorOpts(), compiler.getCodeGenOpts(),
         *context_);
     generator_ = generator;
-    return std::unique_ptr<clang::ASTConsumer>(generator);
+    consumers.emplace_back(generator);
+    return std::make_unique<clang::MultiplexConsumer>(std::move(consumers));
   }
   void ExecuteAction() override {
     // The precompiled prelude is loaded: no #include may read it as text.

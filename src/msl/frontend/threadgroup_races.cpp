@@ -31,7 +31,7 @@ using llvm::isa;
 using llvm::Loop;
 using llvm::Value;
 
-constexpr uint32_t lanes = 32;
+constexpr uint32_t simdgroup_size = 32;
 // Where the look ends: this much work is some hundredths of a second.
 constexpr size_t most_work = size_t{1} << 24;
 constexpr int most_iterations = 40;
@@ -312,12 +312,14 @@ class Threads {
       const uint32_t below = axis == 0 ? 1 : axis == 1 ? shape_[0] : shape_[0] * shape_[1];
       return each([&](size_t i) { return i / below % shape_[axis]; });
     }
-    if (name == "thread_index_in_simdgroup") return each([](size_t i) { return i % lanes; });
-    if (name == "simdgroup_index_in_threadgroup") return each([](size_t i) { return i / lanes; });
+    if (name == "thread_index_in_simdgroup")
+      return each([](size_t i) { return i % simdgroup_size; });
+    if (name == "simdgroup_index_in_threadgroup")
+      return each([](size_t i) { return i / simdgroup_size; });
     if (name == "threads_per_threadgroup" || name == "dispatch_threads_per_threadgroup")
       return Sum{{shape_[axis]}, {}};
     if (name == "simdgroups_per_threadgroup")
-      return Sum{{static_cast<int64_t>((count_ + lanes - 1) / lanes)}, {}};
+      return Sum{{static_cast<int64_t>((count_ + simdgroup_size - 1) / simdgroup_size)}, {}};
     if (name == "threadgroup_position_in_grid" || name == "threadgroups_per_grid" ||
         name == "threads_per_grid")
       return unknown(call.getCalledFunction(), {static_cast<int>(axis)});
@@ -646,7 +648,7 @@ class Search {
       std::vector<std::pair<const Loop*, int>> tries{{nullptr, 0}};
       for (const Loop* loop : alone) {
         tries.push_back({loop, 1});
-        tries.push_back({loop, static_cast<int>(lanes) + 1});
+        tries.push_back({loop, static_cast<int>(simdgroup_size) + 1});
       }
       return tries;
     };
@@ -803,13 +805,13 @@ class Search {
       if (!first_mask[i]) continue;
       const size_t place = static_cast<size_t>(a->of(i) - base);
       for (size_t byte = 0; byte < static_cast<size_t>(first.bytes); ++byte)
-        touched[place + byte] |= 1u << (i / lanes);
+        touched[place + byte] |= 1u << (i / simdgroup_size);
     }
     for (size_t i = 0; i < second_mask.size(); ++i) {
       if (!second_mask[i]) continue;
       for (int64_t place = b->of(i) - base; place < b->of(i) - base + second.bytes; ++place) {
         if (place >= 0 && place < span &&
-            (touched[static_cast<size_t>(place)] & ~(1u << (i / lanes))) != 0)
+            (touched[static_cast<size_t>(place)] & ~(1u << (i / simdgroup_size))) != 0)
           return true;
       }
     }
@@ -826,7 +828,7 @@ class Search {
 std::optional<ThreadgroupRace> find_threadgroup_race(llvm::Function& function,
                                                      std::array<uint32_t, 3> threadgroup) {
   const uint64_t threads = uint64_t{threadgroup[0]} * threadgroup[1] * threadgroup[2];
-  if (threads <= lanes || threads > 1024) return std::nullopt;
+  if (threads <= simdgroup_size || threads > 1024) return std::nullopt;
   auto is_of_threadgroup = [](const llvm::Value& value) {
     return value.getType()->isPointerTy() &&
            value.getType()->getPointerAddressSpace() == address_space::threadgroup;
