@@ -21,8 +21,8 @@ enum class Follows : uint8_t {
   nothing       // they were computed from the sizes of all
 };
 
-cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
-                               const Shape& weight) {
+kernels::cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
+                                        const Shape& weight) {
   auto fail = [](const auto&... parts) { throw std::invalid_argument(text("[conv] ", parts...)); };
   int channels = input.back(), outputs = weight[0], groups = parameters.groups;
   if (groups < 1 || channels % groups != 0 || outputs % groups != 0) {
@@ -33,7 +33,7 @@ cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
     fail("last dimension of weight (", weight.back(), ") must be channels / groups (", channels,
          " / ", groups, "): shapes ", input, " and ", weight);
   }
-  cpu::ConvolutionShape shape{};
+  kernels::cpu::ConvolutionShape shape{};
   shape.batch = input[0];
   shape.channels = channels;
   shape.outputs = outputs;
@@ -63,7 +63,7 @@ cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
   return shape;
 }
 
-Shape result_of(const cpu::ConvolutionShape& shape, size_t dimensions) {
+Shape result_of(const kernels::cpu::ConvolutionShape& shape, size_t dimensions) {
   Shape result{static_cast<ShapeElem>(shape.batch)};
   for (size_t d = 3 - dimensions; d < 3; ++d) result.push_back(safe_cast(shape.result[d], "conv"));
   result.push_back(static_cast<ShapeElem>(shape.outputs));
@@ -83,10 +83,10 @@ class Convolution final : public Recorded<Convolution, Op> {
     array& out = outputs[0];
     encoder.allocate(out);
     if (out.size() == 0) return;
-    array input = make_dense(encoder, name(), inputs[0]);
-    array weights = make_dense(encoder, name(), inputs[1]);
-    cpu::ConvolutionShape shape = shape_of(parameters_, input.shape(), weights.shape());
-    cpu::ConvolutionPlan plan(out.dtype(), shape);
+    array input = make_dense(encoder, inputs[0]);
+    array weights = make_dense(encoder, inputs[1]);
+    kernels::cpu::ConvolutionShape shape = shape_of(parameters_, input.shape(), weights.shape());
+    kernels::cpu::ConvolutionPlan plan(out.dtype(), shape);
     encoder.input(input);
     encoder.input(weights);
     encoder.output(out);
@@ -98,7 +98,7 @@ class Convolution final : public Recorded<Convolution, Op> {
         static_cast<int64_t>(out.size()) * depth / 8 + static_cast<int64_t>(out.nbytes());
     int64_t tasks = plan.tasks();
     encoder.native(name(), tasks, work, [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-      cpu::TaskScratch scratch(plan.task_scratch_bytes());
+      kernels::cpu::TaskScratch scratch(plan.task_scratch_bytes());
       for (int64_t task = begin; task < end; ++task) {
         plan.run(task, from, with, to, scratch.get());
       }

@@ -34,7 +34,7 @@ void Full::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
     if (out.size() > 0) encoder.input(value);  // the view below does not know who computes it
     array repeated(out.shape(), out.dtype(), nullptr, {});
     share(value, repeated, broadcast_strides(value.shape(), value.strides(), out.shape()));
-    encode_copy(encoder, name(), repeated, out);
+    encode_copy(encoder, repeated, out);
     return;
   }
   encoder.allocate(out);
@@ -46,12 +46,12 @@ void Full::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   size_t item = out.itemsize();
   int64_t size = static_cast<int64_t>(out.size());
   int64_t grain = fill_bytes_per_task / static_cast<int64_t>(item);
-  bool stream = out.nbytes() > cpu::stream_threshold();
+  bool stream = out.nbytes() > kernels::cpu::stream_threshold();
   encoder.native(name(), (size + grain - 1) / grain, static_cast<int64_t>(out.nbytes()),
                  [=](int64_t begin, int64_t end) {
                    int64_t first = begin * grain, last = std::min(size, end * grain);
-                   cpu::fill_dense(target + first * static_cast<int64_t>(item), source, item,
-                                   last - first, stream);
+                   kernels::cpu::fill_dense(target + first * static_cast<int64_t>(item), source,
+                                            item, last - first, stream);
                  });
 }
 

@@ -12,8 +12,8 @@ namespace holdfast {
 
 namespace {
 
-using cpu::FftKind;
 using fft::FFTNorm;
+using kernels::cpu::FftKind;
 
 // Along the last axis, to `length`.
 class Fft final : public Recorded<Fft, Single<Op>> {
@@ -40,7 +40,7 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
   array& out = outputs[0];
   encoder.allocate(out);
   if (out.size() == 0) return;
-  array in = make_dense(encoder, name(), inputs[0]);
+  array in = make_dense(encoder, inputs[0]);
   encoder.input(in);
   encoder.output(out);
   int64_t in_length = in.shape(-1);
@@ -53,20 +53,21 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
   bool paired = in_length % 2 == 0 && reinterpret_cast<uintptr_t>(from) % (2 * sizeof(float)) == 0;
   bool by_halves =
       length_ % 2 == 0 && (kind_ == FftKind::from_half || (kind_ == FftKind::to_half && paired));
-  auto plan = cpu::fft_plan(by_halves ? length_ / 2 : length_, by_halves);
+  auto plan = kernels::cpu::fft_plan(by_halves ? length_ / 2 : length_, by_halves);
   int64_t together = std::min(rows, plan->rows_at_once());
-  encoder.native(name(), (rows + together - 1) / together, static_cast<int64_t>(out.nbytes()) * 8,
-                 [=, kind = kind_, inverse = inverse_, scale = scale_](int64_t begin, int64_t end) {
-                   cpu::TaskScratch scratch(static_cast<size_t>(together * plan->row_floats()) *
-                                            sizeof(float));
-                   for (int64_t task = begin; task < end; ++task) {
-                     int64_t row = task * together, count = std::min(together, rows - row);
-                     cpu::transform_rows(*plan,
-                                         {kind, inverse, scale, from + row * in_bytes, in_length,
-                                          to + row * out_bytes, count, in_bytes},
-                                         static_cast<float*>(scratch.get()));
-                   }
-                 });
+  encoder.native(
+      name(), (rows + together - 1) / together, static_cast<int64_t>(out.nbytes()) * 8,
+      [=, kind = kind_, inverse = inverse_, scale = scale_](int64_t begin, int64_t end) {
+        kernels::cpu::TaskScratch scratch(static_cast<size_t>(together * plan->row_floats()) *
+                                          sizeof(float));
+        for (int64_t task = begin; task < end; ++task) {
+          int64_t row = task * together, count = std::min(together, rows - row);
+          kernels::cpu::transform_rows(*plan,
+                                       {kind, inverse, scale, from + row * in_bytes, in_length,
+                                        to + row * out_bytes, count, in_bytes},
+                                       static_cast<float*>(scratch.get()));
+        }
+      });
 }
 
 // The last axis cut or padded with zeros to `size`.

@@ -72,7 +72,7 @@ class Hadamard final : public Recorded<Hadamard, Single<Op>> {
 void Hadamard::encode(Encoder& encoder, const std::vector<array>& inputs,
                       std::vector<array>& outputs) {
   array& out = outputs[0];
-  array in = make_dense(encoder, name(), inputs[0]);
+  array in = make_dense(encoder, inputs[0]);
   encoder.allocate(out);
   encoder.input(in);
   encoder.output(out);
@@ -91,13 +91,14 @@ void Hadamard::encode(Encoder& encoder, const std::vector<array>& inputs,
   char* to = out.data<char>();
   encoder.native(name(), rows, static_cast<int64_t>(out.nbytes()) * 8,
                  [=, scale = scale_](int64_t begin, int64_t end) {
-                   const cpu::simd::QuantizedKernels& convert = cpu::simd::quantized_kernels();
-                   cpu::TaskScratch scratch(static_cast<size_t>(length) * sizeof(float));
+                   const kernels::cpu::simd::QuantizedKernels& convert =
+                       kernels::cpu::simd::quantized_kernels();
+                   kernels::cpu::TaskScratch scratch(static_cast<size_t>(length) * sizeof(float));
                    auto* row = static_cast<float*>(scratch.get());
                    for (int64_t i = begin; i < end; ++i) {
                      convert.widen(dtype, from + i * row_bytes, length, row);
-                     cpu::simd::hadamard_kernels().transform(row, size.factor, size.power,
-                                                             signs.data(), scale);
+                     kernels::cpu::simd::hadamard_kernels().transform(row, size.factor, size.power,
+                                                                      signs.data(), scale);
                      convert.narrow(dtype, row, length, to + i * row_bytes);
                    }
                  });

@@ -55,22 +55,24 @@ template <typename T>
 void run_any(const Task& task) {
   const auto* a = reinterpret_cast<const T*>(task.inputs[0]);
   auto out = [&](int i) { return reinterpret_cast<T*>(task.outputs[i]); };
-  auto real_out = [&](int i) { return reinterpret_cast<cpu::RealOf<T>*>(task.outputs[i]); };
+  auto real_out = [&](int i) {
+    return reinterpret_cast<kernels::cpu::RealOf<T>*>(task.outputs[i]);
+  };
   auto complex_out = [&](int i) { return reinterpret_cast<std::complex<float>*>(task.outputs[i]); };
   int m = task.m, n = task.n;
   switch (task.method) {
     case Method::svd:
-      return cpu::lapack_svd(a, m, n, out(0), real_out(1), out(2));
+      return kernels::cpu::lapack_svd(a, m, n, out(0), real_out(1), out(2));
     case Method::singular_values:
-      return cpu::lapack_svd<T>(a, m, n, nullptr, real_out(0), nullptr);
+      return kernels::cpu::lapack_svd<T>(a, m, n, nullptr, real_out(0), nullptr);
     case Method::eigh:
-      return cpu::lapack_eigh(a, n, task.upper, real_out(0), out(1));
+      return kernels::cpu::lapack_eigh(a, n, task.upper, real_out(0), out(1));
     case Method::eigvalsh:
-      return cpu::lapack_eigh<T>(a, n, task.upper, real_out(0), nullptr);
+      return kernels::cpu::lapack_eigh<T>(a, n, task.upper, real_out(0), nullptr);
     case Method::eig:
-      return cpu::lapack_eig(a, n, complex_out(0), complex_out(1));
+      return kernels::cpu::lapack_eig(a, n, complex_out(0), complex_out(1));
     default:
-      return cpu::lapack_eig(a, n, complex_out(0), nullptr);
+      return kernels::cpu::lapack_eig(a, n, complex_out(0), nullptr);
   }
 }
 
@@ -82,17 +84,17 @@ void run_task(const Task& task) {
   int m = task.m, n = task.n;
   switch (task.method) {
     case Method::qr:
-      return cpu::lapack_qr(a, m, n, out(0), out(1));
+      return kernels::cpu::lapack_qr(a, m, n, out(0), out(1));
     case Method::inverse:
-      return cpu::lapack_inverse(a, n, out(0));
+      return kernels::cpu::lapack_inverse(a, n, out(0));
     case Method::cholesky:
-      return cpu::lapack_cholesky(a, n, task.upper, out(0));
+      return kernels::cpu::lapack_cholesky(a, n, task.upper, out(0));
     case Method::lu_factor:
-      return cpu::lapack_lu(a, m, n, out(0), reinterpret_cast<uint32_t*>(task.outputs[1]));
+      return kernels::cpu::lapack_lu(a, m, n, out(0), reinterpret_cast<uint32_t*>(task.outputs[1]));
     case Method::solve:
-      return cpu::lapack_solve(a, b, n, task.columns, out(0));
+      return kernels::cpu::lapack_solve(a, b, n, task.columns, out(0));
     case Method::solve_triangular:
-      return cpu::lapack_solve_triangular(a, b, n, task.columns, task.upper, out(0));
+      return kernels::cpu::lapack_solve_triangular(a, b, n, task.columns, task.upper, out(0));
     case Method::lu:
     case Method::slogdet:
       break;
@@ -101,7 +103,7 @@ void run_task(const Task& task) {
   }
   std::vector<T> factors(static_cast<size_t>(m) * static_cast<size_t>(n));
   std::vector<uint32_t> pivots(static_cast<size_t>(std::min(m, n)));
-  cpu::lapack_lu(a, m, n, factors.data(), pivots.data());
+  kernels::cpu::lapack_lu(a, m, n, factors.data(), pivots.data());
   if (task.method == Method::lu) {
     return split_lu(factors.data(), pivots, m, n, reinterpret_cast<uint32_t*>(task.outputs[0]),
                     out(1), out(2));
@@ -130,7 +132,7 @@ void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
   Task first{method_, upper_, m, n, inputs.size() > 1 ? inputs[1].shape(-1) : 0, {}, {}};
   std::vector<int64_t> input_bytes, output_bytes;
   std::vector<array> dense;
-  for (const array& input : inputs) dense.push_back(make_dense(encoder, name(), input));
+  for (const array& input : inputs) dense.push_back(make_dense(encoder, input));
   for (size_t i = 0; i < dense.size(); ++i) {
     encoder.input(dense[i]);
     first.inputs[i] = dense[i].data<char>();

@@ -8,7 +8,7 @@ namespace holdfast {
 
 namespace {
 
-using cpu::NormKind;
+using kernels::cpu::NormKind;
 
 // Inputs: x, then weight and bias where there are such. All have the output's dtype.
 class Norm final : public Recorded<Norm, Op> {
@@ -67,18 +67,18 @@ std::pair<std::vector<array>, std::vector<int>> Norm::vmap_rule(const std::vecto
 void Norm::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
   array& out = outputs[0];
   if (out.size() == 0) return encoder.allocate(out);
-  array x = make_rows_dense(encoder, name(), inputs[0]);
+  array x = make_rows_dense(encoder, inputs[0]);
   std::optional<array> weight, bias;
-  if (has_weight_) weight = make_dense(encoder, name(), inputs[1]);
-  if (has_bias_) bias = make_dense(encoder, name(), inputs[has_weight_ ? 2 : 1]);
+  if (has_weight_) weight = make_dense(encoder, inputs[1]);
+  if (has_bias_) bias = make_dense(encoder, inputs[has_weight_ ? 2 : 1]);
   // A temporary copy is not donatable either: its memory is reused by later ops of the queue.
   if (inputs[0].flags().row_contiguous) {
     allocate_or_take(encoder, inputs[0], out);
   } else {
     encoder.allocate(out);
   }
-  cpu::NormPlan plan(kind_, x.dtype(), span_of(x.shape()), span_of(x.strides()),
-                     static_cast<double>(epsilon_));
+  kernels::cpu::NormPlan plan(kind_, x.dtype(), span_of(x.shape()), span_of(x.strides()),
+                              static_cast<double>(epsilon_));
   encoder.input(x);
   if (weight) encoder.input(*weight);
   if (bias) encoder.input(*bias);

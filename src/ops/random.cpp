@@ -31,7 +31,8 @@ void RandomBits::encode(Encoder& encoder, const std::vector<array>& inputs,
   encoder.input(keys);
   encoder.output(out);
   int64_t bytes = static_cast<int64_t>(out.nbytes());
-  cpu::RandomBitsPlan plan(cpu::collapse(span_of(keys.shape()), span_of(keys.strides())), bytes);
+  kernels::cpu::RandomBitsPlan plan(
+      kernels::collapse(span_of(keys.shape()), span_of(keys.strides())), bytes);
   int64_t tasks = plan.tasks();
   const uint32_t* words = keys.data<uint32_t>();
   void* target = out.data<char>();

@@ -53,8 +53,8 @@ void LinearRecurrence::encode(Encoder& encoder, const std::vector<array>& inputs
   array& out = outputs[0];
   encoder.allocate(out);
   if (out.size() == 0) return;
-  array factors = make_dense(encoder, name(), inputs[0]);
-  array terms = make_dense(encoder, name(), inputs[1]);
+  array factors = make_dense(encoder, inputs[0]);
+  array terms = make_dense(encoder, inputs[1]);
   encoder.input(factors);
   encoder.input(terms);
   encoder.output(out);

@@ -17,13 +17,13 @@ namespace {
 // Along the last axis; `kth` other than whole: a partition.
 class Sort final : public Recorded<Sort, Single<Op>> {
  public:
-  Sort(Stream stream, bool is_arg, int64_t kth = cpu::SortPlan::whole)
+  Sort(Stream stream, bool is_arg, int64_t kth = kernels::cpu::SortPlan::whole)
       : Recorded(stream), is_arg_(is_arg), kth_(kth) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array&) override {
     if (input.size() == 0) return cotangent;
-    array places = kth_ == cpu::SortPlan::whole
+    array places = kth_ == kernels::cpu::SortPlan::whole
                        ? argsort(input, -1, stream())
                        : argpartition(input, static_cast<int>(kth_), -1, stream());
     return put_along_axis(zeros_like(input, stream()), places, cotangent, -1, stream());
@@ -32,13 +32,13 @@ class Sort final : public Recorded<Sort, Single<Op>> {
     return std::make_shared<Sort>(stream(), is_arg_, kth_);
   }
   const char* name() const override {
-    if (kth_ != cpu::SortPlan::whole) return is_arg_ ? "ArgPartition" : "Partition";
+    if (kth_ != kernels::cpu::SortPlan::whole) return is_arg_ ? "ArgPartition" : "Partition";
     return is_arg_ ? "ArgSort" : "Sort";
   }
   static constexpr const char* recorded_as = "Sort";
   auto members() const { return std::tie(is_arg_, kth_); }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
-    if (kth_ != cpu::SortPlan::whole && kth_ >= inputs[0].shape(-1)) {
+    if (kth_ != kernels::cpu::SortPlan::whole && kth_ >= inputs[0].shape(-1)) {
       throw std::invalid_argument(
           text("[partition] kth ", kth_, " is out of range for shape ", inputs[0].shape()));
     }
@@ -55,7 +55,7 @@ void Sort::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   std::optional<array> dense;
   if (out.size() > 0 && !inputs[0].flags().row_contiguous) {
     dense.emplace(inputs[0].shape(), inputs[0].dtype(), nullptr, std::vector<array>{});
-    encode_copy(encoder, name(), inputs[0], *dense);
+    encode_copy(encoder, inputs[0], *dense);
   }
   if (is_arg_) {
     encoder.allocate(out);
@@ -67,7 +67,8 @@ void Sort::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   if (out.size() == 0) return;
   const array& in = dense ? *dense : inputs[0];
   int64_t length = out.shape(-1);
-  cpu::SortPlan plan(in.dtype(), static_cast<int64_t>(out.size()) / length, length, is_arg_, kth_);
+  kernels::cpu::SortPlan plan(in.dtype(), static_cast<int64_t>(out.size()) / length, length,
+                              is_arg_, kth_);
   std::optional<array> scratch;
   if (plan.scratch_bytes() > 0) scratch = make_temporary(encoder, plan.scratch_bytes());
   const void* source = in.data<char>();
@@ -111,7 +112,8 @@ void SearchSorted::encode(Encoder& encoder, const std::vector<array>& inputs,
   encoder.input(values);
   encoder.output(out);
   constexpr int64_t grain = 1 << 10;
-  cpu::CollapsedLayout layout = cpu::collapse(span_of(values.shape()), span_of(values.strides()));
+  kernels::CollapsedLayout layout =
+      kernels::collapse(span_of(values.shape()), span_of(values.strides()));
   const char* sequence = sorted.data<char>();
   const char* wanted = values.data<char>();
   uint32_t* target = out.data<uint32_t>();
@@ -123,9 +125,9 @@ void SearchSorted::encode(Encoder& encoder, const std::vector<array>& inputs,
                    alignas(64) char block[grain * 8];
                    for (int64_t task = begin; task < end; ++task) {
                      int64_t first = task * grain, last = std::min(layout.size, first + grain);
-                     cpu::gather_range(wanted, layout, item, first, last, block);
-                     cpu::search_sorted(dtype, sequence, count, stride, block, last - first, right,
-                                        target + first);
+                     kernels::cpu::gather_range(wanted, layout, item, first, last, block);
+                     kernels::cpu::search_sorted(dtype, sequence, count, stride, block,
+                                                 last - first, right, target + first);
                    }
                  });
 }
@@ -139,7 +141,7 @@ std::pair<std::vector<array>, std::vector<int>> SearchSorted::vmap_rule(
 
 // Sorts along `axis`: other axes than the last are moved there and back.
 array sorted_along(const char* op, const array& a, int axis, bool is_arg, StreamOrDevice s,
-                   int64_t kth = cpu::SortPlan::whole) {
+                   int64_t kth = kernels::cpu::SortPlan::whole) {
   int at = checked_axis(op, axis, a.ndim());
   int last = static_cast<int>(a.ndim()) - 1;
   array x = swapaxes(a, at, last, s);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(AttentionKernels, attention_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // A split costs the time of some ten keys: where there would be many, they are longer.
@@ -176,4 +176,4 @@ void AttentionPlan::run_combine(int64_t task, const AttentionOperands& operands)
       outputs + first * shape_.value_features * compute_item_, shape_.value_features, sink, to);
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/simd/attention_kernels.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Strides count elements; features are contiguous; a stride of 0 repeats.
 struct AttentionShape {
@@ -73,4 +73,4 @@ class AttentionPlan {
   int64_t row_tasks_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

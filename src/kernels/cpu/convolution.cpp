@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/convolution_kernels.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(ConvolutionKernels, convolution_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t largest_convolution_rows = 168;
@@ -162,4 +162,4 @@ void ConvolutionPlan::run(int64_t task, const void* input, const void* weights, 
   simd::matmul_kernels().tile(dtype_, tile);
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -7,7 +7,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Up to three spatial dimensions; missing ones come first, with sizes and kernels of 1.
 struct ConvolutionShape {
@@ -52,4 +52,4 @@ class ConvolutionPlan {
   size_t patch_bytes_ = 0, scratch_bytes_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

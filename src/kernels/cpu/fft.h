@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 class FftPlan {
  public:
@@ -72,4 +72,4 @@ struct FftRows {
 // length, and aligned to 8 bytes). `scratch`: row_floats() for each row.
 void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

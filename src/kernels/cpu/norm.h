@@ -7,9 +7,9 @@
 
 #include <holdfast/dtype.h>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 enum class NormKind : uint8_t { rms, layer };
 
@@ -38,4 +38,4 @@ class NormPlan {
   int64_t tasks_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/rope_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(RopeKernels, rope_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t rope_task_elements = int64_t{64} << 10;
@@ -95,4 +95,4 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
   if (stream_) end_stream();
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -8,7 +8,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 namespace simd {
 struct RopeKernels;
@@ -51,4 +51,4 @@ class RopePlan {
   int64_t tasks_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int radix = 256;
@@ -221,7 +221,7 @@ SortPlan::SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg, 
       rows_(rows),
       length_(length),
       kth_(kth),
-      item_size_(static_cast<int64_t>(cpu::item_size(dtype))) {
+      item_size_(static_cast<int64_t>(kernels::item_size(dtype))) {
   rows_per_task_ = std::max<int64_t>(1, sort_task_elements / std::max<int64_t>(1, length));
   if (length < long_row || rows >= few_rows || kth != whole) return;
   chunk_ = std::max(least_chunk, divide_up(length, most_chunks));
@@ -332,4 +332,4 @@ void search_sorted(Dtype::Val dtype, const void* sorted, int64_t count, int64_t 
   });
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -6,7 +6,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // A radix sort from the least significant byte on; equal elements keep their order. What it gives
 // does not depend on how it is cut. Rows are sorted whole by one task each, but for a few long
@@ -52,4 +52,4 @@ class SortPlan {
 void search_sorted(Dtype::Val dtype, const void* sorted, int64_t count, int64_t stride,
                    const void* values, int64_t value_count, bool right, uint32_t* result);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

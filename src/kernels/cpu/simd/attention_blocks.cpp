@@ -6,7 +6,7 @@
 #include "kernels/cpu/simd/matmul_panels.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 using simd::AttentionBlock;
@@ -416,4 +416,4 @@ extern const simd::AttentionKernels attention_kernels;
 const simd::AttentionKernels attention_kernels{partial, partial_scratch, whole, whole_scratch,
                                                combine};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

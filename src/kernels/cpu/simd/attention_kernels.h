@@ -6,7 +6,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 enum class MaskKind : uint8_t { none, boolean, additive };
 
@@ -64,4 +64,4 @@ struct AttentionKernels {
 // Of the instruction set in use.
 const AttentionKernels& attention_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

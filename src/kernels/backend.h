@@ -1,0 +1,53 @@
+// Backend: what a device does for the library's ops, one function per family.
+//
+// An op says what is computed (shapes, dtypes, derivatives); its `encode` hands that to the backend
+// of the queue's device, which encodes the commands. `kernels/plan` holds the words that both
+// speak.
+//
+// Outputs have memory when a function's comment says so; else the function gives it to them
+// (Encoder::allocate, or what an input that is not needed any more leaves).
+#pragma once
+
+#include <vector>
+
+#include <holdfast/array.h>
+#include <holdfast/encoder.h>
+
+#include "exec/queue.h"
+#include "kernels/plan/reduce.h"
+#include "kernels/plan/scan.h"
+
+namespace holdfast::kernels {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // --- copies, views, indices ---
+
+  // The elements of `in` in row-major order. `out` has memory, and elements.
+  virtual void copy(Encoder& encoder, const array& in, array& out) = 0;
+
+  // --- reductions, scans, sorts ---
+
+  // Over distinct axes; `out` keeps the others in order, with or without axes of size 1.
+  virtual void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
+                      array& out) = 0;
+  // Over sorted axes; of a real floating-point type.
+  virtual void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
+                       array& out) = 0;
+  virtual void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) = 0;
+
+  // --- norms, attention, transforms, convolutions, factorisations ---
+
+  // --- creation, random numbers ---
+
+  // --- products, quantisation ---
+
+  // --- element-wise programs ---
+};
+
+// Of the device that the encoder's queue runs on.
+inline Backend& backend_of(Encoder& encoder) { return *encoder.queue().device().backend; }
+
+}  // namespace holdfast::kernels

@@ -1,0 +1,32 @@
+// CpuBackend: the library's ops as native commands on the host's memory.
+#pragma once
+
+#include "kernels/backend.h"
+
+namespace holdfast::kernels::cpu {
+
+// The functions are in encode/, a file a family.
+class CpuBackend final : public Backend {
+ public:
+  static CpuBackend& get();
+
+  // --- copies, views, indices ---
+  void copy(Encoder& encoder, const array& in, array& out) override;
+
+  // --- reductions, scans, sorts ---
+  void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
+              array& out) override;
+  void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
+               array& out) override;
+  void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) override;
+
+  // --- norms, attention, transforms, convolutions, factorisations ---
+
+  // --- creation, random numbers ---
+
+  // --- products, quantisation ---
+
+  // --- element-wise programs ---
+};
+
+}  // namespace holdfast::kernels::cpu
