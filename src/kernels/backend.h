@@ -16,6 +16,7 @@
 #include "exec/queue.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/scan.h"
+#include "kernels/plan/sort.h"
 
 namespace holdfast::kernels {
 
@@ -37,6 +38,12 @@ class Backend {
   virtual void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
                        array& out) = 0;
   virtual void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) = 0;
+  // Along the last axis.
+  virtual void sort(Encoder& encoder, const SortKind& kind, const array& in, array& out) = 0;
+  // How many elements of the one-dimensional `sorted` come before each value or, if `right`, are
+  // not after it. Both have one dtype; `out` is of uint32.
+  virtual void search_sorted(Encoder& encoder, bool right, const array& sorted, const array& values,
+                             array& out) = 0;
 
   // --- norms, attention, transforms, convolutions, factorisations ---
 

@@ -13,8 +13,8 @@
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/quantization.h"
-#include "kernels/cpu/scan.h"
-#include "kernels/cpu/sort.h"
+#include "kernels/plan/scan.h"
+#include "kernels/plan/sort.h"
 #include "ops/dynamic_shape.h"
 #include "ops/elementwise.h"
 #include "ops/inner.h"
@@ -167,7 +167,7 @@ array scan(Call call, kernels::ScanOp op, int axis, bool reverse, bool inclusive
 
 array sort_rows(Call call, bool is_arg, int64_t kth) {
   const array& a = call.exactly(1)[0];
-  if (kth == kernels::cpu::SortPlan::whole) {
+  if (kth == kernels::SortKind::whole) {
     return is_arg ? argsort(a, -1, call.stream) : sort(a, -1, call.stream);
   }
   int place = safe_cast(kth, "partition");

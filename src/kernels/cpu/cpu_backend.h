@@ -19,6 +19,9 @@ class CpuBackend final : public Backend {
   void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
                array& out) override;
   void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) override;
+  void sort(Encoder& encoder, const SortKind& kind, const array& in, array& out) override;
+  void search_sorted(Encoder& encoder, bool right, const array& sorted, const array& values,
+                     array& out) override;
 
   // --- norms, attention, transforms, convolutions, factorisations ---
 
