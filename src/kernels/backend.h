@@ -14,7 +14,9 @@
 #include <holdfast/encoder.h>
 
 #include "exec/queue.h"
+#include "kernels/plan/norm.h"
 #include "kernels/plan/reduce.h"
+#include "kernels/plan/rope.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/sort.h"
 
@@ -46,6 +48,15 @@ class Backend {
                              array& out) = 0;
 
   // --- norms, attention, transforms, convolutions, factorisations ---
+
+  // Of rows, the last axis. `weight` and `bias` are rows, null where there is none; all have one
+  // floating-point type.
+  virtual void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in,
+                    const array* weight, const array* bias, array& out) = 0;
+  // Of (batch, ..., position, feature) of float32 or a half type. `offsets` (int64, one or one per
+  // batch) and `frequencies` (float32) are null where the settings hold what they would say.
+  virtual void rope(Encoder& encoder, const RopeSettings& settings, const array& in,
+                    const array* offsets, const array* frequencies, array& out) = 0;
 
   // --- creation, random numbers ---
 

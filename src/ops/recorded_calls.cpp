@@ -11,8 +11,8 @@
 #include <holdfast/random.h>
 
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/norm.h"
 #include "kernels/cpu/quantization.h"
+#include "kernels/plan/norm.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/sort.h"
 #include "ops/dynamic_shape.h"
@@ -27,9 +27,9 @@ namespace holdfast {
 namespace kernels {
 constexpr ReduceOp last_value(ReduceOp) { return ReduceOp::argmax; }
 constexpr ScanOp last_value(ScanOp) { return ScanOp::log_add_exp; }
+constexpr NormKind last_value(NormKind) { return NormKind::layer; }
 namespace cpu {
 constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
-constexpr NormKind last_value(NormKind) { return NormKind::layer; }
 constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
 constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 }  // namespace cpu
@@ -62,7 +62,7 @@ static_assert([] {
   using enum kernels::cpu::QuantizationMode;
   return are_numbered<affine, mxfp4, mxfp8, nvfp4>();
 }());
-static_assert(are_numbered<kernels::cpu::NormKind::rms, kernels::cpu::NormKind::layer>());
+static_assert(are_numbered<kernels::NormKind::rms, kernels::NormKind::layer>());
 static_assert([] {
   using enum Method;
   return are_numbered<qr, svd, singular_values, inverse, cholesky, lu_factor, lu, solve,
@@ -206,13 +206,12 @@ array convolve(Call call, const Axes& stride, const Axes& low, const Axes& high,
                       call.stream);
 }
 
-array normalise(Call call, kernels::cpu::NormKind norm, float epsilon, bool has_weight,
-                bool has_bias) {
+array normalise(Call call, kernels::NormKind norm, float epsilon, bool has_weight, bool has_bias) {
   const Arrays& in = call.exactly(1u + has_weight + has_bias);
   size_t next = 1;
   std::optional<array> weight = optional_input(call, has_weight, next);
   std::optional<array> bias = optional_input(call, has_bias, next);
-  if (norm == kernels::cpu::NormKind::layer) {
+  if (norm == kernels::NormKind::layer) {
     return fast::layer_norm(in[0], weight, bias, epsilon, call.stream);
   }
   if (bias) throw std::invalid_argument("expected no bias");

@@ -24,6 +24,10 @@ class CpuBackend final : public Backend {
                      array& out) override;
 
   // --- norms, attention, transforms, convolutions, factorisations ---
+  void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
+            const array* bias, array& out) override;
+  void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
+            const array* frequencies, array& out) override;
 
   // --- creation, random numbers ---
 

@@ -8,10 +8,9 @@
 #include <holdfast/dtype.h>
 
 #include "kernels/plan/layout.h"
+#include "kernels/plan/norm.h"
 
 namespace holdfast::kernels::cpu {
-
-enum class NormKind : uint8_t { rms, layer };
 
 // Tasks are fixed groups of rows.
 class NormPlan {

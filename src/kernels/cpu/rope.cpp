@@ -72,7 +72,7 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
   auto* cosines = reinterpret_cast<float*>(own_rates + padded_pairs_);
   float* sines = cosines + padded_pairs_ * positions_per_task_;
   const double* rates = rates_.data();
-  if (frequencies != nullptr) {
+  if (rates_.empty()) {
     for (int64_t i = 0; i < padded_pairs_; ++i) {
       own_rates[i] = i < pairs_ ? 1.0 / static_cast<double>(frequencies[i]) : 0.0;
     }
