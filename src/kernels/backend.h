@@ -14,6 +14,7 @@
 #include <holdfast/encoder.h>
 
 #include "exec/queue.h"
+#include "kernels/plan/attention.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/rope.h"
@@ -57,6 +58,10 @@ class Backend {
   // batch) and `frequencies` (float32) are null where the settings hold what they would say.
   virtual void rope(Encoder& encoder, const RopeSettings& settings, const array& in,
                     const array* offsets, const array* frequencies, array& out) = 0;
+  // softmax(scale * Q K^T + mask) V. Of `causal`, the last query sees all keys, the one before all
+  // but the last, and so on; a query that sees nothing takes the mean of all values.
+  virtual void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
+                         array& out) = 0;
 
   // --- creation, random numbers ---
 

@@ -50,7 +50,7 @@ void AttentionPlan::point_at_rows(const AttentionOperands& operands, int64_t gro
                                   int64_t count, int64_t first_key, const void** queries,
                                   simd::AttentionMask* masks) const {
   int64_t batch = group / shape_.key_heads;
-  int64_t mask_item = shape_.mask_kind == simd::MaskKind::boolean ? 1 : compute_item_;
+  int64_t mask_item = shape_.mask_kind == MaskKind::boolean ? 1 : compute_item_;
   for (int64_t i = 0; i < count; ++i) {
     int64_t head = head_of(group, first + i), position = position_of(first + i);
     queries[i] = static_cast<const char*>(operands.queries) +
@@ -59,7 +59,7 @@ void AttentionPlan::point_at_rows(const AttentionOperands& operands, int64_t gro
                      item_;
     int64_t visible = shape_.causal ? shape_.keys - shape_.queries + position + 1 : shape_.keys;
     masks[i].visible = std::clamp<int64_t>(visible - first_key, 0, shape_.keys);
-    if (shape_.mask_kind == simd::MaskKind::none) continue;
+    if (shape_.mask_kind == MaskKind::none) continue;
     masks[i].data = static_cast<const char*>(operands.mask) +
                     (batch * shape_.mask_batch + head * shape_.mask_head +
                      position * shape_.mask_query + first_key * shape_.mask_key) *

@@ -11,21 +11,6 @@
 
 namespace holdfast::kernels::cpu {
 
-// Strides count elements; features are contiguous; a stride of 0 repeats.
-struct AttentionShape {
-  int64_t batch, heads, key_heads;  // heads is a multiple of key_heads: neighbours share keys
-  int64_t queries, keys;
-  int64_t features, value_features;
-  struct Operand {
-    int64_t batch, head, position;
-  };
-  Operand query_strides, key_strides, value_strides;
-  simd::MaskKind mask_kind = simd::MaskKind::none;
-  bool causal = false;  // the last query sees all keys, the one before all but the last, ...
-  int64_t mask_batch = 0, mask_head = 0, mask_query = 0, mask_key = 0;
-  double scale = 1;
-};
-
 struct AttentionOperands {
   const void *queries, *keys, *values;
   const void* mask;   // uint8_t, or float32 (float64 for float64); null without

@@ -28,6 +28,8 @@ class CpuBackend final : public Backend {
             const array* bias, array& out) override;
   void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
             const array* frequencies, array& out) override;
+  void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
+                 array& out) override;
 
   // --- creation, random numbers ---
 

@@ -11,7 +11,6 @@ namespace {
 
 using simd::AttentionBlock;
 using simd::AttentionMask;
-using simd::MaskKind;
 
 constexpr int64_t key_block = 256;  // of `whole`
 constexpr int64_t most_rows = simd::attention_rows;
