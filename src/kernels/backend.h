@@ -15,6 +15,7 @@
 
 #include "exec/queue.h"
 #include "kernels/plan/attention.h"
+#include "kernels/plan/fft.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/rope.h"
@@ -62,6 +63,12 @@ class Backend {
   // but the last, and so on; a query that sees nothing takes the mean of all values.
   virtual void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
                          array& out) = 0;
+  // Along the last axis: complex64, but float32 on the real side.
+  virtual void fft(Encoder& encoder, const FftSettings& settings, const array& in, array& out) = 0;
+  // scale * H x, or H's transpose, for each row x (kernels/plan/hadamard.h), of float32 or a half
+  // type.
+  virtual void hadamard(Encoder& encoder, float scale, bool transposed, const array& in,
+                        array& out) = 0;
 
   // --- creation, random numbers ---
 

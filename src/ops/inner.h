@@ -9,7 +9,7 @@
 #include <holdfast/array.h>
 #include <holdfast/stream.h>
 
-#include "kernels/cpu/fft.h"
+#include "kernels/plan/fft.h"
 #include "kernels/plan/reduce.h"
 
 namespace holdfast {
@@ -30,7 +30,7 @@ array addmm(const array& c, const array& a, const array& b, double alpha, double
 array nan_to_num(const array& a, double nan, std::optional<double> posinf,
                  std::optional<double> neginf, StreamOrDevice s);
 // Along the last axis; with any factor.
-array transform_rows(const char* op, const array& a, kernels::cpu::FftKind kind, bool inverse,
+array transform_rows(const char* op, const array& a, kernels::FftKind kind, bool inverse,
                      int length, float scale, StreamOrDevice s);
 // Transposed, too.
 array hadamard_transform(const array& a, std::optional<float> scale, bool transposed,

@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/quantization.h"
+#include "kernels/plan/fft.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/sort.h"
@@ -28,9 +29,9 @@ namespace kernels {
 constexpr ReduceOp last_value(ReduceOp) { return ReduceOp::argmax; }
 constexpr ScanOp last_value(ScanOp) { return ScanOp::log_add_exp; }
 constexpr NormKind last_value(NormKind) { return NormKind::layer; }
+constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
 namespace cpu {
 constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
-constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
 constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 }  // namespace cpu
 }  // namespace kernels
@@ -55,7 +56,7 @@ static_assert([] {
   return are_numbered<replace, add, multiply, maximum, minimum>();
 }());
 static_assert([] {
-  using enum kernels::cpu::FftKind;
+  using enum kernels::FftKind;
   return are_numbered<complex, to_half, from_half>();
 }());
 static_assert([] {
@@ -407,7 +408,7 @@ constexpr Kind kinds[] = {
     }>("LinearRecurrence"),
     kind<normalise>("Norm"),
     kind<rotate>("RoPE"),
-    kind<[](Call c, kernels::cpu::FftKind direction, bool inverse, int length, float scale) {
+    kind<[](Call c, kernels::FftKind direction, bool inverse, int length, float scale) {
       return transform_rows("fft", c.exactly(1)[0], direction, inverse, length, scale, c.stream);
     }>("FFT"),
     kind<[](Call c, float scale, bool transposed) {

@@ -30,6 +30,9 @@ class CpuBackend final : public Backend {
             const array* frequencies, array& out) override;
   void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
                  array& out) override;
+  void fft(Encoder& encoder, const FftSettings& settings, const array& in, array& out) override;
+  void hadamard(Encoder& encoder, float scale, bool transposed, const array& in,
+                array& out) override;
 
   // --- creation, random numbers ---
 

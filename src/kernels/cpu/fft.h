@@ -11,6 +11,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/plan/fft.h"
+
 namespace holdfast::kernels::cpu {
 
 class FftPlan {
@@ -54,8 +56,6 @@ class FftPlan {
 // A plan of that length, of_real() or not: one of those used last, which are kept (their lengths
 // add up to a few million at most), or a new one.
 std::shared_ptr<const FftPlan> fft_plan(int64_t length, bool of_real);
-
-enum class FftKind : uint8_t { complex, to_half, from_half };  // to_half: real input
 
 // Rows. Inputs shorter than they should be are padded with zeros, longer ones cut.
 struct FftRows {
