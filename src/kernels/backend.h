@@ -15,6 +15,7 @@
 
 #include "exec/queue.h"
 #include "kernels/plan/attention.h"
+#include "kernels/plan/convolution.h"
 #include "kernels/plan/fft.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/reduce.h"
@@ -69,6 +70,9 @@ class Backend {
   // type.
   virtual void hadamard(Encoder& encoder, float scale, bool transposed, const array& in,
                         array& out) = 0;
+  // Of one floating-point or complex type.
+  virtual void convolution(Encoder& encoder, const ConvolutionShape& shape, const array& in,
+                           const array& weights, array& out) = 0;
 
   // --- creation, random numbers ---
 

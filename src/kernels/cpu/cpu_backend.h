@@ -33,6 +33,8 @@ class CpuBackend final : public Backend {
   void fft(Encoder& encoder, const FftSettings& settings, const array& in, array& out) override;
   void hadamard(Encoder& encoder, float scale, bool transposed, const array& in,
                 array& out) override;
+  void convolution(Encoder& encoder, const ConvolutionShape& shape, const array& in,
+                   const array& weights, array& out) override;
 
   // --- creation, random numbers ---
 
