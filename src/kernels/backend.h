@@ -76,6 +76,13 @@ class Backend {
 
   // --- creation, random numbers ---
 
+  // Each element is the one of `value`.
+  virtual void fill(Encoder& encoder, const array& value, array& out) = 0;
+  // start + i * step, computed in double.
+  virtual void arange(Encoder& encoder, double start, double step, array& out) = 0;
+  // The bits of one key, which is two words of uint32 (kernels/cpu/threefry.h).
+  virtual void random_bits(Encoder& encoder, const array& key, array& out) = 0;
+
   // --- products, quantisation ---
 
   // --- element-wise programs ---

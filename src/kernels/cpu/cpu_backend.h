@@ -37,6 +37,9 @@ class CpuBackend final : public Backend {
                    const array& weights, array& out) override;
 
   // --- creation, random numbers ---
+  void fill(Encoder& encoder, const array& value, array& out) override;
+  void arange(Encoder& encoder, double start, double step, array& out) override;
+  void random_bits(Encoder& encoder, const array& key, array& out) override;
 
   // --- products, quantisation ---
 
