@@ -43,6 +43,10 @@ class Backend {
   virtual void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
                        array& out) = 0;
   virtual void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) = 0;
+  // h[i] = factors[i] * h[i - 1] + terms[i] along an axis; h[0] = terms[0]. With `reverse`, from
+  // the end. All have one shape and one floating-point or complex type.
+  virtual void recurrence(Encoder& encoder, int axis, bool reverse, const array& factors,
+                          const array& terms, array& out) = 0;
   // Along the last axis.
   virtual void sort(Encoder& encoder, const SortKind& kind, const array& in, array& out) = 0;
   // How many elements of the one-dimensional `sorted` come before each value or, if `right`, are
