@@ -16,6 +16,7 @@
 #include "exec/queue.h"
 #include "kernels/plan/attention.h"
 #include "kernels/plan/convolution.h"
+#include "kernels/plan/factorise.h"
 #include "kernels/plan/fft.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/reduce.h"
@@ -77,6 +78,10 @@ class Backend {
   // Of one floating-point or complex type.
   virtual void convolution(Encoder& encoder, const ConvolutionShape& shape, const array& in,
                            const array& weights, array& out) = 0;
+  // `upper`: the half of the matrix that is given, or wanted. On devices that have no such method,
+  // the op is refused (check_matrix of ops/linalg.cpp).
+  virtual void factorise(Encoder& encoder, FactorisationMethod method, bool upper,
+                         const std::vector<array>& inputs, std::vector<array>& outputs) = 0;
 
   // --- creation, random numbers ---
 

@@ -30,12 +30,14 @@ constexpr ReduceOp last_value(ReduceOp) { return ReduceOp::argmax; }
 constexpr ScanOp last_value(ScanOp) { return ScanOp::log_add_exp; }
 constexpr NormKind last_value(NormKind) { return NormKind::layer; }
 constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
+constexpr FactorisationMethod last_value(FactorisationMethod) {
+  return FactorisationMethod::slogdet;
+}
 namespace cpu {
 constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
 constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 }  // namespace cpu
 }  // namespace kernels
-constexpr Method last_value(Method) { return Method::slogdet; }
 
 // Files hold the numbers of these: a value keeps its place, and new ones come last.
 template <auto... values>

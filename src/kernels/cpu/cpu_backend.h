@@ -37,6 +37,8 @@ class CpuBackend final : public Backend {
                 array& out) override;
   void convolution(Encoder& encoder, const ConvolutionShape& shape, const array& in,
                    const array& weights, array& out) override;
+  void factorise(Encoder& encoder, FactorisationMethod method, bool upper,
+                 const std::vector<array>& inputs, std::vector<array>& outputs) override;
 
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
