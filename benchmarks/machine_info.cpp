@@ -86,7 +86,7 @@ MachineInfo machine_info() {
           threads,
           asked > 0 ? asked : threads,
           machine::memory_bytes(),
-          cpu::instruction_set_name(cpu::instruction_set()),
+          kernels::cpu::instruction_set_name(kernels::cpu::instruction_set()),
           compiler_name(),
           load[0]};
 }

@@ -29,6 +29,7 @@ LAYERS = [
     ("io", ["src/io/"]),
     ("export", ["src/export/"]),
     ("capture", ["src/capture/"]),
+    ("start", ["src/start/"]),
     ("programs", ["tools/", "compat/", "bindings/", "benchmarks/", "registry/", "examples/"]),
     ("tests", ["tests/"]),
 ]
@@ -51,6 +52,7 @@ PUBLIC_HEADERS = {
     "holdfast/label.h": "base",
     "holdfast/version.h": "base",
     "holdfast/allocator.h": "base",
+    "holdfast/native_context.h": "base",
     "holdfast/memory.h": "exec",
     "holdfast/event.h": "exec",
     "holdfast/kernel.h": "exec",

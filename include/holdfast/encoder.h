@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <holdfast/array.h>
+#include <holdfast/native_context.h>
 #include <holdfast/stream.h>
 
 namespace holdfast {
@@ -48,33 +49,38 @@ class Encoder {
   // The encoder of the stream that this thread is encoding for; throws std::logic_error elsewhere.
   static Encoder& of(const Stream& stream);
 
+  // The name of the op that is being encoded; it lives as long as the process.
+  const char* op() const;
+
   // Memory for an output or a temporary that commands of this queue write. It may have been used by
   // earlier commands of the queue that have not run yet: the host must not touch it.
   allocator::Buffer allocate(size_t bytes);
   // Gives `out` row-contiguous memory of its own.
   void allocate(array& out);
 
-  // Bind an evaluated array for reading, for writing, or both.
-  void input(const array& a);
-  void output(array& a);
-  // Bind bytes of a buffer by hand.
-  void raw_input(const allocator::Buffer& buffer, int64_t begin, int64_t end);
-  void raw_output(const allocator::Buffer& buffer, int64_t begin, int64_t end);
+  // Bind an evaluated array for reading, for writing, or both. What is returned names the array in
+  // the next command.
+  Bound input(const array& a);
+  Bound output(array& a);
+  // Bind bytes of a buffer by hand; the address that the next command gets is that of `begin`.
+  Bound raw_input(const allocator::Buffer& buffer, int64_t begin, int64_t end);
+  Bound raw_output(const allocator::Buffer& buffer, int64_t begin, int64_t end);
 
-  // Adds a command that calls `body(begin, end)` over sub-ranges of [0, tasks), from several
-  // threads when `work` (bytes moved, or an equivalent) makes that worth while. How the ranges are
-  // cut must not change the result. `op` must outlive the process (a literal).
+  // Adds a command that calls `body(context, begin, end)` over sub-ranges of [0, tasks), from
+  // several threads when `work` (bytes moved, or an equivalent) makes that worth while. How the
+  // ranges are cut must not change the result. `op` must outlive the process (a literal). A body
+  // without a context, `body(begin, end)`, has to know its addresses: only on devices that run on
+  // the host.
   template <typename Body>
   void native(const char* op, int64_t tasks, int64_t work, Body&& body) {
-    using Stored = std::decay_t<Body>;
-    void* place = parameters(sizeof(Stored), alignof(Stored));
-    new (place) Stored(std::forward<Body>(body));
-    void (*destroy)(void*) = nullptr;
-    if constexpr (!std::is_trivially_destructible_v<Stored>) {
-      destroy = [](void* p) { static_cast<Stored*>(p)->~Stored(); };
+    if constexpr (std::is_invocable_v<Body&, const NativeContext&, int64_t, int64_t>) {
+      void** addresses = addresses_of_bound();
+      add_body(op, tasks, work, addresses,
+               [context = NativeContext(addresses), body = std::forward<Body>(body)](
+                   int64_t begin, int64_t end) mutable { body(context, begin, end); });
+    } else {
+      add_body(op, tasks, work, nullptr, std::forward<Body>(body));
     }
-    add_native(op, tasks, work, place, destroy,
-               [](void* p, int64_t begin, int64_t end) { (*static_cast<Stored*>(p))(begin, end); });
   }
   // A command that calls `body()` once, on some thread of the device.
   template <typename Body>
@@ -103,9 +109,23 @@ class Encoder {
   explicit Encoder(exec::Queue& queue) : queue_(queue) {}
 
  private:
+  template <typename Body>
+  void add_body(const char* op, int64_t tasks, int64_t work, void** addresses, Body&& body) {
+    using Stored = std::decay_t<Body>;
+    void* place = parameters(sizeof(Stored), alignof(Stored));
+    new (place) Stored(std::forward<Body>(body));
+    void (*destroy)(void*) = nullptr;
+    if constexpr (!std::is_trivially_destructible_v<Stored>) {
+      destroy = [](void* p) { static_cast<Stored*>(p)->~Stored(); };
+    }
+    add_native(op, tasks, work, addresses, place, destroy,
+               [](void* p, int64_t begin, int64_t end) { (*static_cast<Stored*>(p))(begin, end); });
+  }
+  // Where the device will write the addresses of what is bound now (exec::Command::addresses).
+  void** addresses_of_bound();
   void* parameters(size_t size, size_t alignment);
-  void add_native(const char* op, int64_t tasks, int64_t work, void* place, void (*destroy)(void*),
-                  void (*run)(void*, int64_t, int64_t));
+  void add_native(const char* op, int64_t tasks, int64_t work, void** addresses, void* place,
+                  void (*destroy)(void*), void (*run)(void*, int64_t, int64_t));
   exec::Queue& queue_;
 };
 

@@ -306,7 +306,8 @@ class Player {
   void add(const List& list, const Op& op, exec::Queue& queue, const Command& command,
            const exec::Pipeline* kernel) {
     for (const Binding& binding : command.bindings) {
-      queue.bind(memory(binding.buffer).buffer(), binding.begin, binding.end, binding.writes);
+      queue.bind(memory(binding.buffer).buffer(), binding.begin, binding.end, binding.begin,
+                 binding.writes);
     }
     exec::Command made;
     made.kind = command.kind;

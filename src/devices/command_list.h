@@ -31,6 +31,7 @@ struct Binding {
   int64_t begin, end;
   bool writes;
   Elements elements = Elements::unknown;
+  int64_t start = 0;  // where the first element is: not at `begin` when strides are negative
 };
 
 // A command that must run before: because of its data, or only because memory is reused.
@@ -60,6 +61,9 @@ struct Command {
   void (*run)(void*, int64_t, int64_t) = nullptr;
   void* parameters = nullptr;
   uint32_t parameter_bytes = 0;
+  // native: where the device writes the address of each binding's start before `run` (in the arena
+  // of the list); null: the parameters hold addresses.
+  void** addresses = nullptr;
   // Calls a function of the program (Encoder::host_callback), which may wait for another stream, or
   // for anything else.
   bool may_wait = false;

@@ -11,6 +11,10 @@
 #include "base/sync.h"
 #include "devices/command_list.h"
 
+namespace holdfast::kernels {
+class Backend;
+}
+
 namespace holdfast::exec {
 
 // The device's side of a queue. Lists of one queue run in order.
@@ -45,6 +49,10 @@ class Device {
                     std::optional<sync::Clock::time_point> deadline) = 0;
   // Stops the workers, waiting for at most `limit` for submitted work.
   virtual void shut_down(std::chrono::nanoseconds limit) noexcept = 0;
+
+  // What encodes the library's ops for this device (kernels/backend.h): set when the process
+  // starts, before any queue exists.
+  kernels::Backend* backend = nullptr;
 };
 
 // Is the calling thread running commands? They may do what the host may not.

@@ -323,7 +323,8 @@ allocator::Buffer Queue::allocate(size_t bytes) {
       Allocator::get().allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
 }
 
-void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes, Elements elements) {
+uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
+                     Elements elements) {
   CommandList& list = open();
   Storage* storage = buffer->storage();
   HazardTable::Entry& entry = hazards_.find(storage);
@@ -338,7 +339,9 @@ void Queue::bind(Buffer* buffer, int64_t begin, int64_t end, bool writes, Elemen
     if (!mutated(Mutant::stamp_storage)) storage->stamp(device_queue_.get(), list.serial);
     entry.retained = buffer;
   }
-  list.bindings.push_back({buffer, buffer->identity(), storage, begin, end, writes, elements});
+  list.bindings.push_back(
+      {buffer, buffer->identity(), storage, begin, end, writes, elements, start});
+  return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;
 }
 
 void Queue::retain(const Pipeline& pipeline) {

@@ -29,6 +29,7 @@ class Queue {
   Queue(holdfast::Device device, int index, Device& runs_on);
 
   Stream stream() const { return stream_; }
+  Device& device() const { return device_; }
   DeviceQueue& device_queue() { return *device_queue_; }
 
   // An op being encoded: locks the queue; `commit` keeps what was encoded, leaving the scope
@@ -105,9 +106,14 @@ class Queue {
 
   // For Encoder, inside a transaction.
   allocator::Buffer allocate(size_t bytes);
-  void bind(Buffer* buffer, int64_t begin, int64_t end, bool writes,
-            Elements elements = Elements::unknown);
+  // Gives the index of the binding in the next command. `start`: see Binding.
+  uint32_t bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
+                Elements elements = Elements::unknown);
+  // Bound since the last command.
+  size_t pending_bindings() { return open().bindings.size() - first_pending_binding_; }
   void wait_for_input(const Event& event);
+  // The op that is being encoded: a literal.
+  const char* op() const { return op_; }
   void* parameters(size_t size, size_t alignment) {
     parameter_bytes_ = static_cast<uint32_t>(size);
     void* place = open().arena.allocate(size, alignment);

@@ -30,6 +30,7 @@ bool Runtime::is_running() { return state.load(std::memory_order_acquire) == Sta
 
 Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
   Failure::emergency();  // made while there is memory
+  compose(*this);
   pthread_atfork(nullptr, nullptr, [] {
     if (state.load() != State::running) return;
     state.store(State::forked);

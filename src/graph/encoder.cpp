@@ -104,38 +104,45 @@ Encoder& Encoder::of(const Stream& stream) {
   return scope->encoder;
 }
 
+const char* Encoder::op() const { return queue_.op(); }
+
 allocator::Buffer Encoder::allocate(size_t bytes) { return queue_.allocate(bytes); }
 
 void Encoder::allocate(array& out) { out.set_data(allocate(out.nbytes())); }
 
-void Encoder::input(const array& a) {
+Bound Encoder::input(const array& a) {
   exec::Buffer* buffer = bound_buffer(a);
   if (a.status() == array::evaluated) queue_.wait_for_input(a.event());
-  if (a.size() == 0) return;
+  if (a.size() == 0) return {};
   auto [begin, end] = byte_interval(a);
-  queue_.bind(buffer, begin, end, false, elements_of(a));
+  return {queue_.bind(buffer, begin, end, a.offset(), false, elements_of(a))};
 }
 
-void Encoder::output(array& a) {
+Bound Encoder::output(array& a) {
   exec::Buffer* buffer = bound_buffer(a);
-  if (a.size() == 0) return;
+  if (a.size() == 0) return {};
   auto [begin, end] = byte_interval(a);
-  queue_.bind(buffer, begin, end, true, elements_of(a));
+  return {queue_.bind(buffer, begin, end, a.offset(), true, elements_of(a))};
 }
 
-void Encoder::raw_input(const allocator::Buffer& buffer, int64_t begin, int64_t end) {
-  queue_.bind(exec::buffer_of(buffer), begin, end, false);
+Bound Encoder::raw_input(const allocator::Buffer& buffer, int64_t begin, int64_t end) {
+  return {queue_.bind(exec::buffer_of(buffer), begin, end, begin, false)};
 }
 
-void Encoder::raw_output(const allocator::Buffer& buffer, int64_t begin, int64_t end) {
-  queue_.bind(exec::buffer_of(buffer), begin, end, true);
+Bound Encoder::raw_output(const allocator::Buffer& buffer, int64_t begin, int64_t end) {
+  return {queue_.bind(exec::buffer_of(buffer), begin, end, begin, true)};
+}
+
+void** Encoder::addresses_of_bound() {
+  const size_t count = std::max<size_t>(queue_.pending_bindings(), 1);
+  return static_cast<void**>(parameters(count * sizeof(void*), alignof(void*)));
 }
 
 void* Encoder::parameters(size_t size, size_t alignment) {
   return queue_.parameters(size, alignment);
 }
 
-void Encoder::add_native(const char* op, int64_t tasks, int64_t work, void* place,
+void Encoder::add_native(const char* op, int64_t tasks, int64_t work, void** addresses, void* place,
                          void (*destroy)(void*), void (*run)(void*, int64_t, int64_t)) {
   exec::Command command;
   command.detail = op;
@@ -143,6 +150,7 @@ void Encoder::add_native(const char* op, int64_t tasks, int64_t work, void* plac
   command.work = work;
   command.parameters = place;
   command.run = run;
+  command.addresses = addresses;
   // Host callbacks state no work; what moves bytes waits for nothing.
   command.may_wait = work == 0 && !mutated(Mutant::functions_may_wait);
   queue_.add(std::move(command), destroy);

@@ -1,8 +1,6 @@
 // fast::scaled_dot_product_attention.
 #include <holdfast/fast.h>
 
-#include "kernels/cpu/attention.h"
-#include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/support.h"
@@ -37,81 +35,12 @@ class Attention final : public Recorded<Attention, Op> {
   bool causal_, has_mask_, has_sinks_;
 };
 
-cpu::AttentionShape::Operand strides_of(const array& a) {
-  return {a.strides(0), a.strides(1), a.strides(2)};
-}
-
 void Attention::encode(Encoder& encoder, const std::vector<array>& inputs,
                        std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  array queries = make_rows_dense(encoder, name(), inputs[0]);
-  array keys = make_rows_dense(encoder, name(), inputs[1]);
-  array values = make_rows_dense(encoder, name(), inputs[2]);
-  cpu::AttentionShape shape{.batch = queries.shape(0),
-                            .heads = queries.shape(1),
-                            .key_heads = keys.shape(1),
-                            .queries = queries.shape(2),
-                            .keys = keys.shape(2),
-                            .features = queries.shape(3),
-                            .value_features = values.shape(3),
-                            .query_strides = strides_of(queries),
-                            .key_strides = strides_of(keys),
-                            .value_strides = strides_of(values),
-                            .causal = causal_,
-                            .scale = static_cast<double>(scale_)};
-  std::optional<array> mask, sinks;
-  if (has_mask_) {
-    mask = inputs[3];
-    Shape target{queries.shape(0), queries.shape(1), queries.shape(2), keys.shape(2)};
-    Strides strides = broadcast_strides(mask->shape(), mask->strides(), target);
-    shape.mask_kind =
-        mask->dtype() == bool_ ? cpu::simd::MaskKind::boolean : cpu::simd::MaskKind::additive;
-    shape.mask_batch = strides[0];
-    shape.mask_head = strides[1];
-    shape.mask_query = strides[2];
-    shape.mask_key = strides[3];
-  }
-  if (has_sinks_) sinks = make_dense(encoder, name(), inputs.back());
-  cpu::AttentionPlan plan(out.dtype(), shape);
-  std::optional<array> partial;
-  if (plan.partial_bytes() > 0) partial = make_temporary(encoder, plan.partial_bytes());
-  cpu::AttentionOperands operands{queries.data<char>(),
-                                  keys.data<char>(),
-                                  values.data<char>(),
-                                  mask ? mask->data<char>() : nullptr,
-                                  sinks ? sinks->data<char>() : nullptr,
-                                  out.data<char>(),
-                                  partial ? partial->data<char>() : nullptr};
-  int64_t work = static_cast<int64_t>(queries.size()) * shape.keys / 4 +
-                 static_cast<int64_t>(keys.nbytes() + values.nbytes());
-  int stages = plan.stages();
-  for (int stage = 0; stage < stages; ++stage) {
-    bool is_last = stage == stages - 1;
-    if (stage == 0) {
-      encoder.input(queries);
-      encoder.input(keys);
-      encoder.input(values);
-      if (mask) encoder.input(*mask);
-    } else if (partial) {
-      encoder.input(*partial);
-    }
-    if (is_last) {
-      if (sinks) encoder.input(*sinks);
-      encoder.output(out);
-    } else if (partial) {
-      encoder.output(*partial);
-    }
-    int64_t tasks = plan.tasks(stage);
-    if (tasks == 0) continue;
-    // What is combined has just been written: no memory to wait for.
-    int64_t amount = stage == 0 ? work : static_cast<int64_t>(plan.partial_bytes()) / 4;
-    encoder.native(name(), tasks, amount, [=](int64_t begin, int64_t end) {
-      cpu::TaskScratch scratch(stage == 0 ? plan.task_scratch_bytes() : 0);
-      plan.run(stage, begin, end, operands, scratch.get());
-    });
-  }
+  const array* mask = has_mask_ ? &inputs[3] : nullptr;
+  const array* sinks = has_sinks_ ? &inputs.back() : nullptr;
+  kernels::backend_of(encoder).attention(
+      encoder, scale_, causal_, {inputs[0], inputs[1], inputs[2], mask, sinks}, outputs[0]);
 }
 
 // Sinks are one more score in each row, which takes its share and gives nothing.

@@ -1,11 +1,12 @@
 // Convolutions: all forms lead to conv_general.
-#include "kernels/cpu/convolution.h"
-#include "kernels/cpu/task_scratch.h"
+#include "kernels/plan/convolution.h"
 #include "ops/support.h"
 
 namespace holdfast {
 
 namespace {
+
+using kernels::ConvolutionShape;
 
 // What a convolution was called with: a value for each spatial dimension.
 struct Parameters {
@@ -21,8 +22,7 @@ enum class Follows : uint8_t {
   nothing       // they were computed from the sizes of all
 };
 
-cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
-                               const Shape& weight) {
+ConvolutionShape shape_of(const Parameters& parameters, const Shape& input, const Shape& weight) {
   auto fail = [](const auto&... parts) { throw std::invalid_argument(text("[conv] ", parts...)); };
   int channels = input.back(), outputs = weight[0], groups = parameters.groups;
   if (groups < 1 || channels % groups != 0 || outputs % groups != 0) {
@@ -33,7 +33,7 @@ cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
     fail("last dimension of weight (", weight.back(), ") must be channels / groups (", channels,
          " / ", groups, "): shapes ", input, " and ", weight);
   }
-  cpu::ConvolutionShape shape{};
+  ConvolutionShape shape{};
   shape.batch = input[0];
   shape.channels = channels;
   shape.outputs = outputs;
@@ -63,7 +63,7 @@ cpu::ConvolutionShape shape_of(const Parameters& parameters, const Shape& input,
   return shape;
 }
 
-Shape result_of(const cpu::ConvolutionShape& shape, size_t dimensions) {
+Shape result_of(const ConvolutionShape& shape, size_t dimensions) {
   Shape result{static_cast<ShapeElem>(shape.batch)};
   for (size_t d = 3 - dimensions; d < 3; ++d) result.push_back(safe_cast(shape.result[d], "conv"));
   result.push_back(static_cast<ShapeElem>(shape.outputs));
@@ -80,29 +80,9 @@ class Convolution final : public Recorded<Convolution, Op> {
         kernel_(std::move(kernel)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
-    array& out = outputs[0];
-    encoder.allocate(out);
-    if (out.size() == 0) return;
-    array input = make_dense(encoder, name(), inputs[0]);
-    array weights = make_dense(encoder, name(), inputs[1]);
-    cpu::ConvolutionShape shape = shape_of(parameters_, input.shape(), weights.shape());
-    cpu::ConvolutionPlan plan(out.dtype(), shape);
-    encoder.input(input);
-    encoder.input(weights);
-    encoder.output(out);
-    const void* from = input.data<char>();
-    const void* with = weights.data<char>();
-    void* to = out.data<char>();
-    int64_t depth = static_cast<int64_t>(weights.size()) / shape.outputs;
-    int64_t work =
-        static_cast<int64_t>(out.size()) * depth / 8 + static_cast<int64_t>(out.nbytes());
-    int64_t tasks = plan.tasks();
-    encoder.native(name(), tasks, work, [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-      cpu::TaskScratch scratch(plan.task_scratch_bytes());
-      for (int64_t task = begin; task < end; ++task) {
-        plan.run(task, from, with, to, scratch.get());
-      }
-    });
+    kernels::backend_of(encoder).convolution(
+        encoder, shape_of(parameters_, inputs[0].shape(), inputs[1].shape()), inputs[0], inputs[1],
+        outputs[0]);
   }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     const Shape &input = inputs[0].shape(), &weight = inputs[1].shape();

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/copy.h"
 #include "ops/accumulate.h"
 #include "ops/dynamic_shape.h"
 #include "ops/support.h"
@@ -25,8 +24,6 @@ class Full final : public Recorded<Full, Single<Op>> {
   auto members() const { return std::tie(); }
 };
 
-constexpr int64_t fill_bytes_per_task = 1 << 19;
-
 void Full::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
   const array& value = inputs[0];
   array& out = outputs[0];
@@ -34,25 +31,10 @@ void Full::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
     if (out.size() > 0) encoder.input(value);  // the view below does not know who computes it
     array repeated(out.shape(), out.dtype(), nullptr, {});
     share(value, repeated, broadcast_strides(value.shape(), value.strides(), out.shape()));
-    encode_copy(encoder, name(), repeated, out);
+    encode_copy(encoder, repeated, out);
     return;
   }
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  encoder.input(value);
-  encoder.output(out);
-  const void* source = value.data<char>();
-  char* target = out.data<char>();
-  size_t item = out.itemsize();
-  int64_t size = static_cast<int64_t>(out.size());
-  int64_t grain = fill_bytes_per_task / static_cast<int64_t>(item);
-  bool stream = out.nbytes() > cpu::stream_threshold();
-  encoder.native(name(), (size + grain - 1) / grain, static_cast<int64_t>(out.nbytes()),
-                 [=](int64_t begin, int64_t end) {
-                   int64_t first = begin * grain, last = std::min(size, end * grain);
-                   cpu::fill_dense(target + first * static_cast<int64_t>(item), source, item,
-                                   last - first, stream);
-                 });
+  kernels::backend_of(encoder).fill(encoder, value, out);
 }
 
 // start + i * step.
@@ -68,30 +50,8 @@ class Arange final : public Recorded<Arange, Op> {
   double start_, step_;
 };
 
-template <typename T>
-T arange_value(double start, double step, int64_t i) {
-  double value = start + (i == 0 ? 0.0 : static_cast<double>(i) * step);
-  return convert_element<T>(value);
-}
-
 void Arange::encode(Encoder& encoder, const std::vector<array>&, std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  encoder.output(out);
-  int64_t size = static_cast<int64_t>(out.size());
-  constexpr int64_t grain = 1 << 14;
-  dispatch_dtype(out.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* target = out.data<T>();
-    encoder.native(name(), (size + grain - 1) / grain, 4 * static_cast<int64_t>(out.nbytes()),
-                   [=, start = start_, step = step_](int64_t begin, int64_t end) {
-                     int64_t last = std::min(size, end * grain);
-                     for (int64_t i = begin * grain; i < last; ++i) {
-                       target[i] = arange_value<T>(start, step, i);
-                     }
-                   });
-  });
+  kernels::backend_of(encoder).arange(encoder, start_, step_, outputs[0]);
 }
 
 void check_not_negative(const char* op, int n, int m) {
@@ -208,6 +168,7 @@ bool is_zeros(const array& a) {
   if (!a.has_primitive() || dynamic_cast<const Full*>(&a.primitive()) == nullptr) return false;
   const array& value = a.inputs()[0];
   if (value.size() != 1 || value.has_primitive() || value.is_tracer()) return false;
+  if (value.status() != array::available) return false;  // it may not have been computed yet
   const char* bytes = value.data<char>();
   return std::all_of(bytes, bytes + value.itemsize(), [](char byte) { return byte == 0; });
 }

@@ -12,7 +12,7 @@ namespace holdfast {
 
 namespace {
 
-using cpu::ElementwiseOp;
+using kernels::cpu::ElementwiseOp;
 
 struct Formulas {
   const std::vector<array>& inputs;
@@ -154,7 +154,8 @@ array Formulas::of(ElementwiseOp op, int argument) const {
       return chosen(x(), argument == 1);
     // No others take or give numbers with a derivative.
     default:
-      throw std::logic_error(text("[vjp] ", cpu::elementwise_name(op), " has no derivative"));
+      throw std::logic_error(
+          text("[vjp] ", kernels::cpu::elementwise_name(op), " has no derivative"));
   }
 }
 

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/fft.h"
-#include "kernels/cpu/task_scratch.h"
+#include "kernels/plan/fft.h"
 #include "ops/inner.h"
 #include "ops/support.h"
 
@@ -12,61 +11,31 @@ namespace holdfast {
 
 namespace {
 
-using cpu::FftKind;
 using fft::FFTNorm;
+using kernels::FftKind;
+using kernels::FftSettings;
 
-// Along the last axis, to `length`.
+// Along the last axis.
 class Fft final : public Recorded<Fft, Single<Op>> {
  public:
-  Fft(Stream stream, FftKind kind, bool inverse, int length, float scale)
-      : Recorded(stream), kind_(kind), inverse_(inverse), length_(length), scale_(scale) {}
+  Fft(Stream stream, const FftSettings& settings) : Recorded(stream), settings_(settings) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array& output) override;
   std::shared_ptr<Primitive> with_leading_axis() override {
-    return std::make_shared<Fft>(stream(), kind_, inverse_, length_, scale_);
+    return std::make_shared<Fft>(stream(), settings_);
   }
   const char* name() const override { return "FFT"; }
-  auto members() const { return std::tie(kind_, inverse_, length_, scale_); }
+  auto members() const {
+    return std::tie(settings_.kind, settings_.inverse, settings_.length, settings_.scale);
+  }
 
  private:
-  FftKind kind_;
-  bool inverse_;
-  int length_;
-  float scale_;
+  FftSettings settings_;
 };
 
 void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  array in = make_dense(encoder, name(), inputs[0]);
-  encoder.input(in);
-  encoder.output(out);
-  int64_t in_length = in.shape(-1);
-  int64_t in_bytes = in_length * static_cast<int64_t>(in.itemsize());
-  int64_t out_bytes = out.shape(-1) * static_cast<int64_t>(out.itemsize());
-  int64_t rows = static_cast<int64_t>(out.nbytes()) / out_bytes;
-  const char* from = in.data<char>();
-  char* to = out.data<char>();
-  // Real elements go in pairs, if pairs can be read as such.
-  bool paired = in_length % 2 == 0 && reinterpret_cast<uintptr_t>(from) % (2 * sizeof(float)) == 0;
-  bool by_halves =
-      length_ % 2 == 0 && (kind_ == FftKind::from_half || (kind_ == FftKind::to_half && paired));
-  auto plan = cpu::fft_plan(by_halves ? length_ / 2 : length_, by_halves);
-  int64_t together = std::min(rows, plan->rows_at_once());
-  encoder.native(name(), (rows + together - 1) / together, static_cast<int64_t>(out.nbytes()) * 8,
-                 [=, kind = kind_, inverse = inverse_, scale = scale_](int64_t begin, int64_t end) {
-                   cpu::TaskScratch scratch(static_cast<size_t>(together * plan->row_floats()) *
-                                            sizeof(float));
-                   for (int64_t task = begin; task < end; ++task) {
-                     int64_t row = task * together, count = std::min(together, rows - row);
-                     cpu::transform_rows(*plan,
-                                         {kind, inverse, scale, from + row * in_bytes, in_length,
-                                          to + row * out_bytes, count, in_bytes},
-                                         static_cast<float*>(scratch.get()));
-                   }
-                 });
+  kernels::backend_of(encoder).fft(encoder, settings_, inputs[0], outputs[0]);
 }
 
 // The last axis cut or padded with zeros to `size`.
@@ -84,23 +53,24 @@ array resized(const array& a, int size, Stream s) {
 array Fft::pull_back(const array& input, const array& cotangent, const array&) {
   Stream s = stream();
   if (input.size() == 0 || cotangent.size() == 0) return zeros_like(input, s);
-  int half = length_ / 2 + 1;
+  const int length = settings_.length, half = length / 2 + 1;
   auto transformed = [&](const array& a, FftKind kind, int result, Dtype dtype) {
     Shape shape = a.shape();
     shape.back() = result;
-    return make_node<Fft>(std::move(shape), dtype, {a}, s, kind, !inverse_, length_, scale_);
+    return make_node<Fft>(std::move(shape), dtype, {a}, s,
+                          FftSettings{kind, !settings_.inverse, length, settings_.scale});
   };
-  if (kind_ == FftKind::from_half) {
+  if (settings_.kind == FftKind::from_half) {
     // The second half is the first one mirrored: what is in both counts twice.
     array result = transformed(cotangent, FftKind::to_half, half, complex64);
     std::vector<float> counts(static_cast<size_t>(half), 2.0f);
     counts[0] = 1;
-    if (length_ % 2 == 0) counts.back() = 1;
+    if (length % 2 == 0) counts.back() = 1;
     array weights(counts.begin(), Shape{half});
     return resized(multiply(result, weights, s), input.shape(-1), s);
   }
-  array result = transformed(resized(cotangent, length_, s), FftKind::complex, length_, complex64);
-  if (kind_ == FftKind::to_half) result = real(result, s);
+  array result = transformed(resized(cotangent, length, s), FftKind::complex, length, complex64);
+  if (settings_.kind == FftKind::to_half) result = real(result, s);
   return resized(result, input.shape(-1), s);
 }
 
@@ -189,7 +159,8 @@ array transform_rows(const char* op, const array& a, FftKind kind, bool inverse,
   Dtype in = kind == FftKind::to_half ? float32 : complex64;
   Dtype out = kind == FftKind::from_half ? float32 : complex64;
   checked_size(op, shape, out);
-  return make_node<Fft>(std::move(shape), out, {astype(a, in, s)}, s, kind, inverse, length, scale);
+  return make_node<Fft>(std::move(shape), out, {astype(a, in, s)}, s,
+                        FftSettings{kind, inverse, length, scale});
 }
 
 namespace fft {

@@ -14,7 +14,7 @@ class ConvertFp8 final : public Recorded<ConvertFp8, Op> {
     array& out = outputs[0];
     encoder.allocate(out);
     if (out.size() == 0) return;
-    array in = make_dense(encoder, name(), inputs[0]);
+    array in = make_dense(encoder, inputs[0]);
     encoder.input(in);
     encoder.output(out);
     constexpr int64_t block = 4096;
@@ -26,10 +26,10 @@ class ConvertFp8 final : public Recorded<ConvertFp8, Op> {
                      for (int64_t i = begin * block; i < std::min(size, end * block); ++i) {
                        if (encodes) {
                          reinterpret_cast<uint8_t*>(to)[i] =
-                             cpu::to_e4m3(reinterpret_cast<const float*>(from)[i]);
+                             kernels::cpu::to_e4m3(reinterpret_cast<const float*>(from)[i]);
                        } else {
                          reinterpret_cast<float*>(to)[i] =
-                             cpu::from_e4m3(reinterpret_cast<const uint8_t*>(from)[i]);
+                             kernels::cpu::from_e4m3(reinterpret_cast<const uint8_t*>(from)[i]);
                        }
                      }
                    });

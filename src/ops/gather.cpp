@@ -26,7 +26,7 @@ void encode_gather(Encoder& encoder, const Primitive& primitive, const char* fun
       primitive.name(), tasks, 2 * static_cast<int64_t>(out.nbytes() + indices.nbytes()),
       [=, plan = std::move(plan)](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) {
-          cpu::IndexStatus status = plan.run(task, source, places, target);
+          kernels::cpu::IndexStatus status = plan.run(task, source, places, target);
           if (status.ok) continue;
           throw std::runtime_error(text("[", function, "] index ", status.index, " at position ",
                                         status.position, " must be between ", -axis_size, " and ",
@@ -57,8 +57,9 @@ class Gather final : public Recorded<Gather, Op> {
     array& out = outputs[0];
     encoder.allocate(out);
     if (out.size() == 0) return;
-    cpu::GatherPlan plan(in.itemsize(), span_of(in.shape()), span_of(in.strides()), axis_,
-                         indices.dtype(), span_of(indices.shape()), span_of(indices.strides()));
+    kernels::cpu::GatherPlan plan(in.itemsize(), span_of(in.shape()), span_of(in.strides()), axis_,
+                                  indices.dtype(), span_of(indices.shape()),
+                                  span_of(indices.strides()));
     encode_gather(encoder, *this, "take", std::move(plan), in, indices, out, axis_);
   }
   std::vector<array> vjp_rule(const std::vector<array>& primals,
@@ -157,9 +158,9 @@ void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
   in_strides[axis] = 0;  // the index says where to go
   Strides index_strides = broadcast_strides(indices.shape(), indices.strides(), out.shape());
   std::span<const int64_t> lists[] = {span_of(in_strides), span_of(index_strides)};
-  cpu::GatherAxisPlan plan(in.itemsize(), indices.dtype(),
-                           cpu::collapse_jointly(span_of(out.shape()), lists),
-                           {in.shape(axis_), in.shape(axis_) - 1, in.strides(axis_)});
+  kernels::cpu::GatherAxisPlan plan(in.itemsize(), indices.dtype(),
+                                    kernels::collapse_jointly(span_of(out.shape()), lists),
+                                    {in.shape(axis_), in.shape(axis_) - 1, in.strides(axis_)});
   encode_gather(encoder, *this, "take_along_axis", std::move(plan), in, indices, out, axis_);
 }
 

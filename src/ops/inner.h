@@ -9,8 +9,8 @@
 #include <holdfast/array.h>
 #include <holdfast/stream.h>
 
-#include "kernels/cpu/fft.h"
-#include "kernels/cpu/reduce.h"
+#include "kernels/plan/fft.h"
+#include "kernels/plan/reduce.h"
 
 namespace holdfast {
 
@@ -19,7 +19,7 @@ inline bool is_half(Dtype dtype) { return dtype == float16 || dtype == bfloat16;
 inline Dtype computed_in(Dtype dtype) { return is_half(dtype) ? float32 : dtype; }
 
 // argmin and argmax over several axes, too. `widens`: the sum of a half type is a float32.
-array reduce(cpu::ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
+array reduce(kernels::ReduceOp op, const array& a, const std::vector<int>& axes, bool keepdims,
              StreamOrDevice s, bool widens = false);
 // `widens`: the product of half types is a float32, for ops that scale it or add to it.
 array matmul(const array& a, const array& b, StreamOrDevice s, bool widens);
@@ -30,8 +30,8 @@ array addmm(const array& c, const array& a, const array& b, double alpha, double
 array nan_to_num(const array& a, double nan, std::optional<double> posinf,
                  std::optional<double> neginf, StreamOrDevice s);
 // Along the last axis; with any factor.
-array transform_rows(const char* op, const array& a, cpu::FftKind kind, bool inverse, int length,
-                     float scale, StreamOrDevice s);
+array transform_rows(const char* op, const array& a, kernels::FftKind kind, bool inverse,
+                     int length, float scale, StreamOrDevice s);
 // Transposed, too.
 array hadamard_transform(const array& a, std::optional<float> scale, bool transposed,
                          StreamOrDevice s);

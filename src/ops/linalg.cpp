@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 
-#include "kernels/cpu/lapack.h"
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/linalg.h"
@@ -17,168 +16,13 @@ constexpr const char* method_names[] = {"QRF",  "SVD", "SVD",   "Inverse",      
                                         "LUF",  "LU",  "Solve", "SolveTriangular", "Eigh",
                                         "Eigh", "Eig", "Eig",   "SlogDet"};
 
-// One matrix: pointers to its inputs and outputs.
-struct Task {
-  Method method;
-  bool upper;
-  int m, n, columns;
-  const char* inputs[2];
-  char* outputs[3];
-};
-
-// L and U, and the place of each row of the matrix in L.
-template <typename T>
-void split_lu(const T* factors, const std::vector<uint32_t>& pivots, int m, int n, uint32_t* places,
-              T* lower, T* upper) {
-  int k = std::min(m, n);
-  std::vector<uint32_t> rows(static_cast<size_t>(m));
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint32_t>(i);
-  for (size_t i = 0; i < pivots.size(); ++i) std::swap(rows[i], rows[pivots[i]]);
-  for (size_t i = 0; i < rows.size(); ++i) places[rows[i]] = static_cast<uint32_t>(i);
-  for (int i = 0; i < m; ++i) {
-    for (int j = 0; j < k; ++j) {
-      lower[static_cast<size_t>(i) * k + j] = i == j  ? T{1}
-                                              : j < i ? factors[static_cast<size_t>(i) * n + j]
-                                                      : T{0};
-    }
-  }
-  for (int i = 0; i < k; ++i) {
-    for (int j = 0; j < n; ++j) {
-      upper[static_cast<size_t>(i) * n + j] =
-          j >= i ? factors[static_cast<size_t>(i) * n + j] : T{0};
-    }
-  }
-}
-
-// What there is for complex matrices too.
-template <typename T>
-void run_any(const Task& task) {
-  const auto* a = reinterpret_cast<const T*>(task.inputs[0]);
-  auto out = [&](int i) { return reinterpret_cast<T*>(task.outputs[i]); };
-  auto real_out = [&](int i) { return reinterpret_cast<cpu::RealOf<T>*>(task.outputs[i]); };
-  auto complex_out = [&](int i) { return reinterpret_cast<std::complex<float>*>(task.outputs[i]); };
-  int m = task.m, n = task.n;
-  switch (task.method) {
-    case Method::svd:
-      return cpu::lapack_svd(a, m, n, out(0), real_out(1), out(2));
-    case Method::singular_values:
-      return cpu::lapack_svd<T>(a, m, n, nullptr, real_out(0), nullptr);
-    case Method::eigh:
-      return cpu::lapack_eigh(a, n, task.upper, real_out(0), out(1));
-    case Method::eigvalsh:
-      return cpu::lapack_eigh<T>(a, n, task.upper, real_out(0), nullptr);
-    case Method::eig:
-      return cpu::lapack_eig(a, n, complex_out(0), complex_out(1));
-    default:
-      return cpu::lapack_eig(a, n, complex_out(0), nullptr);
-  }
-}
-
-template <typename T>
-void run_task(const Task& task) {
-  const auto* a = reinterpret_cast<const T*>(task.inputs[0]);
-  const auto* b = reinterpret_cast<const T*>(task.inputs[1]);
-  auto out = [&](int i) { return reinterpret_cast<T*>(task.outputs[i]); };
-  int m = task.m, n = task.n;
-  switch (task.method) {
-    case Method::qr:
-      return cpu::lapack_qr(a, m, n, out(0), out(1));
-    case Method::inverse:
-      return cpu::lapack_inverse(a, n, out(0));
-    case Method::cholesky:
-      return cpu::lapack_cholesky(a, n, task.upper, out(0));
-    case Method::lu_factor:
-      return cpu::lapack_lu(a, m, n, out(0), reinterpret_cast<uint32_t*>(task.outputs[1]));
-    case Method::solve:
-      return cpu::lapack_solve(a, b, n, task.columns, out(0));
-    case Method::solve_triangular:
-      return cpu::lapack_solve_triangular(a, b, n, task.columns, task.upper, out(0));
-    case Method::lu:
-    case Method::slogdet:
-      break;
-    default:
-      return run_any<T>(task);
-  }
-  std::vector<T> factors(static_cast<size_t>(m) * static_cast<size_t>(n));
-  std::vector<uint32_t> pivots(static_cast<size_t>(std::min(m, n)));
-  cpu::lapack_lu(a, m, n, factors.data(), pivots.data());
-  if (task.method == Method::lu) {
-    return split_lu(factors.data(), pivots, m, n, reinterpret_cast<uint32_t*>(task.outputs[0]),
-                    out(1), out(2));
-  }
-  T sign = 1, logarithm = 0;
-  for (size_t i = 0; i < pivots.size(); ++i) {
-    T value = factors[i * static_cast<size_t>(n) + i];
-    if (pivots[i] != i) sign = -sign;
-    sign = value == 0 ? T{0} : value < 0 ? -sign : sign;
-    logarithm += std::log(std::abs(value));
-  }
-  *out(0) = sign;
-  *out(1) = logarithm;
-}
-
 }  // namespace
 
 const char* Factorisation::name() const { return method_names[static_cast<size_t>(method_)]; }
 
 void Factorisation::encode(Encoder& encoder, const std::vector<array>& inputs,
                            std::vector<array>& outputs) {
-  for (array& out : outputs) encoder.allocate(out);
-  int m = inputs[0].shape(-2), n = inputs[0].shape(-1);
-  if (inputs[0].size() == 0) return encode_empty(encoder, outputs);
-  auto batch = static_cast<int64_t>(inputs[0].size()) / m / n;
-  Task first{method_, upper_, m, n, inputs.size() > 1 ? inputs[1].shape(-1) : 0, {}, {}};
-  std::vector<int64_t> input_bytes, output_bytes;
-  std::vector<array> dense;
-  for (const array& input : inputs) dense.push_back(make_dense(encoder, name(), input));
-  for (size_t i = 0; i < dense.size(); ++i) {
-    encoder.input(dense[i]);
-    first.inputs[i] = dense[i].data<char>();
-    input_bytes.push_back(static_cast<int64_t>(dense[i].nbytes()) / batch);
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    encoder.output(outputs[i]);
-    first.outputs[i] = outputs[i].data<char>();
-    output_bytes.push_back(static_cast<int64_t>(outputs[i].nbytes()) / batch);
-  }
-  Dtype::Val dtype = inputs[0].dtype();
-  // One task: calls of LAPACK are serialised.
-  encoder.native(name(), 1, int64_t{m} * n * batch, [=](int64_t, int64_t) {
-    for (int64_t i = 0; i < batch; ++i) {
-      Task task = first;
-      for (size_t j = 0; j < input_bytes.size(); ++j) task.inputs[j] += i * input_bytes[j];
-      for (size_t j = 0; j < output_bytes.size(); ++j) task.outputs[j] += i * output_bytes[j];
-      if (dtype == float64) {
-        run_task<double>(task);
-      } else if (dtype == complex64) {
-        run_any<std::complex<float>>(task);
-      } else {
-        run_task<float>(task);
-      }
-    }
-  });
-}
-
-// Of matrices without elements, some factors have some: the orthogonal ones of svd are unit
-// matrices, and lu permutes no row.
-void Factorisation::encode_empty(Encoder& encoder, std::vector<array>& outputs) {
-  for (array& out : outputs) {
-    if (out.size() == 0) continue;
-    encoder.output(out);
-    int64_t n = out.shape(-1), count = static_cast<int64_t>(out.size());
-    void* to = out.data<char>();
-    auto bytes = static_cast<int64_t>(out.nbytes());
-    dispatch_dtype(out.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      bool is_permutation = method_ == Method::lu;
-      encoder.native(name(), 1, bytes, [=](int64_t, int64_t) {
-        for (int64_t i = 0; i < count; ++i) {
-          int64_t row = i / n % n, column = i % n;
-          static_cast<T*>(to)[i] = is_permutation ? convert_element<T>(column) : T(row == column);
-        }
-      });
-    });
-  }
+  kernels::backend_of(encoder).factorise(encoder, method_, upper_, inputs, outputs);
 }
 
 namespace {

@@ -3,26 +3,13 @@
 
 #include <vector>
 
+#include "kernels/plan/factorise.h"
 #include "ops/support.h"
 
 namespace holdfast {
 
-enum class Method : uint8_t {
-  qr,
-  svd,
-  singular_values,
-  inverse,
-  cholesky,
-  lu_factor,
-  lu,
-  solve,
-  solve_triangular,
-  eigh,
-  eigvalsh,
-  eig,
-  eigvals,
-  slogdet
-};
+using Method = kernels::FactorisationMethod;
+
 // Inputs: matrices (batch..., m, n), and right sides where there are such; of one dtype.
 class Factorisation final : public Recorded<Factorisation, Op> {
  public:
@@ -41,7 +28,6 @@ class Factorisation final : public Recorded<Factorisation, Op> {
   auto members() const { return std::tie(method_, upper_); }
 
  private:
-  void encode_empty(Encoder& encoder, std::vector<array>& outputs);
   array of_matrix(const array& a, const std::vector<array>& cotangents,
                   const std::vector<array>& outputs);
 

@@ -55,7 +55,7 @@ void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                              Strides(x.strides().begin(), x.strides().end() - 2), batch);
   };
   Strides batch_a = batch_strides(a), batch_b = batch_strides(b);
-  cpu::MatmulPlan plan(
+  kernels::cpu::MatmulPlan plan(
       a.dtype(), span_of(batch), m, n, k, {span_of(batch_a), a.strides(-2), a.strides(-1)},
       {span_of(batch_b), b.strides(-2), b.strides(-1)}, true, out.dtype() != a.dtype());
   std::optional<array> parts;
@@ -70,7 +70,7 @@ void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
   // A multiplication weighs about as much as an eighth of a byte moved.
   int64_t work = static_cast<int64_t>(out.size()) * k / 8 + static_cast<int64_t>(out.nbytes());
   encoder.native(name(), tasks, work, [=](int64_t begin, int64_t end) {
-    cpu::TaskScratch scratch(plan.task_scratch_bytes());
+    kernels::cpu::TaskScratch scratch(plan.task_scratch_bytes());
     for (int64_t task = begin; task < end; ++task) {
       plan.run(task, left, right, target, scratch.get());
     }

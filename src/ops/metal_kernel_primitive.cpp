@@ -47,7 +47,7 @@ void CustomKernel::encode(Encoder& encoder, const std::vector<array>& inputs,
       if (inputs[i].flags().row_contiguous) continue;
       if (dense.empty()) dense = inputs;
       dense[i] = array(inputs[i].shape(), inputs[i].dtype(), nullptr, {});
-      encode_copy(encoder, name_, inputs[i], dense[i]);
+      encode_copy(encoder, inputs[i], dense[i]);
     }
   }
   const std::vector<array>& bound = dense.empty() ? inputs : dense;

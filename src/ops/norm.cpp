@@ -1,14 +1,14 @@
 // fast::rms_norm and fast::layer_norm.
 #include <holdfast/fast.h>
 
-#include "kernels/cpu/norm.h"
+#include "kernels/plan/norm.h"
 #include "ops/support.h"
 
 namespace holdfast {
 
 namespace {
 
-using cpu::NormKind;
+using kernels::NormKind;
 
 // Inputs: x, then weight and bias where there are such. All have the output's dtype.
 class Norm final : public Recorded<Norm, Op> {
@@ -65,35 +65,10 @@ std::pair<std::vector<array>, std::vector<int>> Norm::vmap_rule(const std::vecto
 }
 
 void Norm::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
-  array& out = outputs[0];
-  if (out.size() == 0) return encoder.allocate(out);
-  array x = make_rows_dense(encoder, name(), inputs[0]);
-  std::optional<array> weight, bias;
-  if (has_weight_) weight = make_dense(encoder, name(), inputs[1]);
-  if (has_bias_) bias = make_dense(encoder, name(), inputs[has_weight_ ? 2 : 1]);
-  // A temporary copy is not donatable either: its memory is reused by later ops of the queue.
-  if (inputs[0].flags().row_contiguous) {
-    allocate_or_take(encoder, inputs[0], out);
-  } else {
-    encoder.allocate(out);
-  }
-  cpu::NormPlan plan(kind_, x.dtype(), span_of(x.shape()), span_of(x.strides()),
-                     static_cast<double>(epsilon_));
-  encoder.input(x);
-  if (weight) encoder.input(*weight);
-  if (bias) encoder.input(*bias);
-  encoder.output(out);
-  const void* from = x.data<char>();
-  const void* weights = weight ? weight->data<char>() : nullptr;
-  const void* biases = bias ? bias->data<char>() : nullptr;
-  void* to = out.data<char>();
-  int64_t tasks = plan.tasks();
-  encoder.native(name(), tasks, 3 * static_cast<int64_t>(out.nbytes()),
-                 [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-                   for (int64_t task = begin; task < end; ++task) {
-                     plan.run(task, from, weights, biases, to);
-                   }
-                 });
+  size_t next = 1;
+  const array* weight = has_weight_ ? &inputs[next++] : nullptr;
+  const array* bias = has_bias_ ? &inputs[next++] : nullptr;
+  kernels::backend_of(encoder).norm(encoder, kind_, epsilon_, inputs[0], weight, bias, outputs[0]);
 }
 
 array normalise(const char* op, NormKind kind, const array& x, const std::optional<array>& weight,

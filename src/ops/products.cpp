@@ -80,13 +80,14 @@ void SegmentedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
   array& out = outputs[0];
   encoder.allocate(out);
   if (out.size() == 0) return;
-  array segments = make_dense(encoder, name(), inputs[2]);
+  array segments = make_dense(encoder, inputs[2]);
   encoder.input(a);
   encoder.input(b);
   encoder.input(segments);
   encoder.output(out);
   int64_t m = a.shape(0), n = b.shape(1), k = a.shape(1);
-  cpu::MatrixStack left{{}, a.strides(0), a.strides(1)}, right{{}, b.strides(0), b.strides(1)};
+  kernels::cpu::MatrixStack left{{}, a.strides(0), a.strides(1)},
+      right{{}, b.strides(0), b.strides(1)};
   const auto* from = a.data<char>();
   const auto* with = b.data<char>();
   const auto* limits = segments.data<uint32_t>();
@@ -101,8 +102,8 @@ void SegmentedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                        throw std::out_of_range(text("[segmented_mm] expected segments inside 0 to ",
                                                     k, ", got ", start, " to ", stop));
                      }
-                     cpu::MatmulPlan plan(dtype, {}, m, n, stop - start, left, right);
-                     cpu::TaskScratch scratch(plan.task_scratch_bytes());
+                     kernels::cpu::MatmulPlan plan(dtype, {}, m, n, stop - start, left, right);
+                     kernels::cpu::TaskScratch scratch(plan.task_scratch_bytes());
                      for (int64_t task = 0; task < plan.tasks(); ++task) {
                        plan.run(task, from + start * left.column_stride * item,
                                 with + start * right.row_stride * item, to + i * m * n * item,

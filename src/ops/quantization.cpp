@@ -36,7 +36,7 @@ void Quantize::encode(Encoder& encoder, const std::vector<array>& inputs,
                       std::vector<array>& outputs) {
   for (array& out : outputs) encoder.allocate(out);
   if (outputs[0].size() == 0) return;
-  array w = make_dense(encoder, name(), inputs[0]);
+  array w = make_dense(encoder, inputs[0]);
   encoder.input(w);
   if (inputs.size() > 1) encoder.input(inputs[1]);
   for (array& out : outputs) encoder.output(out);
@@ -54,16 +54,17 @@ void Quantize::encode(Encoder& encoder, const std::vector<array>& inputs,
   encoder.native(
       name(), rows, static_cast<int64_t>(w.nbytes()) * 8,
       [=, format = format_](int64_t begin, int64_t end) {
-        const cpu::simd::QuantizedKernels& kernels = cpu::simd::quantized_kernels();
-        cpu::TaskScratch scratch(static_cast<size_t>(length + 2 * groups) * sizeof(float));
+        const kernels::cpu::simd::QuantizedKernels& kernels =
+            kernels::cpu::simd::quantized_kernels();
+        kernels::cpu::TaskScratch scratch(static_cast<size_t>(length + 2 * groups) * sizeof(float));
         auto* wide = static_cast<float*>(scratch.get());
         float* row_scales = wide + length;
         float* row_biases = row_scales + groups;
         for (int64_t row = begin; row < end; ++row) {
           kernels.widen(dtype, from + row * length * item, length, wide);
           auto* bytes = reinterpret_cast<uint8_t*>(scales) + row * groups;
-          cpu::quantize_row(format, wide, length, codes + row * code_bytes, row_scales, row_biases,
-                            bytes, global != nullptr ? *global : 0.0f);
+          kernels::cpu::quantize_row(format, wide, length, codes + row * code_bytes, row_scales,
+                                     row_biases, bytes, global != nullptr ? *global : 0.0f);
           if (!affine) continue;
           kernels.narrow(dtype, row_scales, groups, scales + row * groups * item);
           kernels.narrow(dtype, row_biases, groups, biases + row * groups * item);
@@ -134,7 +135,7 @@ void Dequantize::encode(Encoder& encoder, const std::vector<array>& inputs,
   encoder.allocate(out);
   if (out.size() == 0) return;
   std::vector<array> dense;
-  for (const array& input : inputs) dense.push_back(make_dense(encoder, name(), input));
+  for (const array& input : inputs) dense.push_back(make_dense(encoder, input));
   for (const array& input : dense) encoder.input(input);
   encoder.output(out);
   int64_t length = out.shape(-1), rows = static_cast<int64_t>(out.size()) / length;
@@ -149,11 +150,11 @@ void Dequantize::encode(Encoder& encoder, const std::vector<array>& inputs,
   encoder.native(name(), rows, static_cast<int64_t>(out.nbytes()) * 2,
                  [=, format = format_](int64_t begin, int64_t end) {
                    for (int64_t row = begin; row < end; ++row) {
-                     cpu::simd::QuantizedRow line{
+                     kernels::cpu::simd::QuantizedRow line{
                          codes + row * code_bytes, scales + row * scale_bytes,
                          biases == nullptr ? nullptr : biases + row * scale_bytes};
-                     cpu::simd::quantized_kernels().dequantize(format, dtype, line, 0, length, to,
-                                                               target + row * row_bytes);
+                     kernels::cpu::simd::quantized_kernels().dequantize(
+                         format, dtype, line, 0, length, to, target + row * row_bytes);
                    }
                  });
 }

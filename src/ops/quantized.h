@@ -11,8 +11,8 @@
 
 namespace holdfast::quantized {
 
-using cpu::QuantizationMode;
-using cpu::QuantizedFormat;
+using kernels::cpu::QuantizationMode;
+using kernels::cpu::QuantizedFormat;
 
 // What a global scale of mode nvfp4 is divided by.
 inline constexpr float nvfp4_range = 448.0f * 6.0f;

@@ -43,10 +43,10 @@ class QuantizedMatmul final : public Recorded<QuantizedMatmul, Op> {
 // For each position of the broadcast shape, the row-major position in `shape`.
 std::vector<uint32_t> broadcast_positions(const Shape& shape, const Shape& target) {
   Strides strides = broadcast_strides(shape, row_major_strides(shape), target);
-  cpu::CollapsedLayout layout = cpu::collapse(span_of(target), span_of(strides));
+  kernels::CollapsedLayout layout = kernels::collapse(span_of(target), span_of(strides));
   std::vector<uint32_t> result;
   for (int64_t i = 0; i < layout.size; ++i) {
-    result.push_back(static_cast<uint32_t>(cpu::offset_at(layout, i)));
+    result.push_back(static_cast<uint32_t>(kernels::offset_at(layout, i)));
   }
   return result;
 }
@@ -65,7 +65,7 @@ void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
   if (out.size() == 0) return;
   bool affine = format_.mode == QuantizationMode::affine;
   std::vector<array> dense;
-  for (const array& input : inputs) dense.push_back(make_dense(encoder, name(), input));
+  for (const array& input : inputs) dense.push_back(make_dense(encoder, input));
   const array &x = dense[0], &w = dense[1];
   int64_t m = x.shape(-2), k = x.shape(-1), n = out.shape(-1);
   int64_t batch = static_cast<int64_t>(out.size()) / (m * n);
@@ -81,8 +81,8 @@ void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
       right = broadcast_positions(batch_of(w), batch_of(out));
     }
   }
-  cpu::QuantizedProductPlan plan(out.dtype(), format_, transposed_, batch, m, n, k, left_count,
-                                 right_count);
+  kernels::cpu::QuantizedProductPlan plan(out.dtype(), format_, transposed_, batch, m, n, k,
+                                          left_count, right_count);
   array rows = x;
   if (int64_t bytes = plan.prepared_bytes()) {
     rows = make_temporary(encoder, static_cast<size_t>(bytes * left_count));
@@ -96,8 +96,8 @@ void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
   encoder.input(rows);
   for (size_t i = 1; i < dense.size(); ++i) encoder.input(dense[i]);
   encoder.output(out);
-  cpu::QuantizedMatrix matrix{w.data<char>(), dense[2].data<char>(),
-                              affine ? dense[3].data<char>() : nullptr};
+  kernels::cpu::QuantizedMatrix matrix{w.data<char>(), dense[2].data<char>(),
+                                       affine ? dense[3].data<char>() : nullptr};
   size_t indices = affine ? 4 : 3;
   const uint32_t* given_left = gathers_ ? dense[indices].data<uint32_t>() : nullptr;
   const uint32_t* given_right = gathers_ ? dense[indices + 1].data<uint32_t>() : nullptr;
@@ -109,7 +109,7 @@ void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                      int64_t begin, int64_t end) {
                    const uint32_t* lefts = left.empty() ? given_left : left.data();
                    const uint32_t* rights = right.empty() ? given_right : right.data();
-                   cpu::TaskScratch scratch(plan.task_scratch_bytes());
+                   kernels::cpu::TaskScratch scratch(plan.task_scratch_bytes());
                    plan.run(begin, end, from, matrix, lefts, rights, to, scratch.get());
                  });
 }

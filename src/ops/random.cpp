@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "kernels/cpu/threefry.h"
 #include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
@@ -24,21 +23,7 @@ class RandomBits final : public Recorded<RandomBits, Op> {
 
 void RandomBits::encode(Encoder& encoder, const std::vector<array>& inputs,
                         std::vector<array>& outputs) {
-  const array& keys = inputs[0];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  encoder.input(keys);
-  encoder.output(out);
-  int64_t bytes = static_cast<int64_t>(out.nbytes());
-  cpu::RandomBitsPlan plan(cpu::collapse(span_of(keys.shape()), span_of(keys.strides())), bytes);
-  int64_t tasks = plan.tasks();
-  const uint32_t* words = keys.data<uint32_t>();
-  void* target = out.data<char>();
-  // Twenty rounds for eight bytes: worth several bytes moved.
-  encoder.native(name(), tasks, 8 * bytes, [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) plan.run(task, words, target);
-  });
+  kernels::backend_of(encoder).random_bits(encoder, inputs[0], outputs[0]);
 }
 
 array key_or_next(const std::optional<array>& key) {

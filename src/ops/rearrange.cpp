@@ -214,7 +214,7 @@ class Pad final : public Recorded<Pad, Op> {
 // between two borders, or border altogether.
 struct PadPlan {
   Shape outer, outer_in, outer_low;  // axes before that one: of the output, of the input, shifts
-  cpu::CollapsedLayout layout;       // of the input
+  kernels::CollapsedLayout layout;   // of the input
   int64_t row, row_in, row_low;      // in elements
   size_t item;
 
@@ -232,13 +232,14 @@ struct PadPlan {
         scale *= outer_in[i];
       }
       if (!inside) {
-        cpu::fill_block(to, value, item, row);
+        kernels::cpu::fill_block(to, value, item, row);
         continue;
       }
-      cpu::fill_block(to, value, item, row_low);
-      cpu::gather_range(in, layout, item, in_row * row_in, (in_row + 1) * row_in,
-                        to + row_low * bytes);
-      cpu::fill_block(to + (row_low + row_in) * bytes, value, item, row - row_low - row_in);
+      kernels::cpu::fill_block(to, value, item, row_low);
+      kernels::cpu::gather_range(in, layout, item, in_row * row_in, (in_row + 1) * row_in,
+                                 to + row_low * bytes);
+      kernels::cpu::fill_block(to + (row_low + row_in) * bytes, value, item,
+                               row - row_low - row_in);
     }
   }
 };
@@ -259,7 +260,7 @@ void Pad::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
   plan.outer = Shape(out.shape().begin(), out.shape().begin() + static_cast<int64_t>(at));
   plan.outer_in = Shape(in.shape().begin(), in.shape().begin() + static_cast<int64_t>(at));
   plan.outer_low = Shape(low_.begin(), low_.begin() + static_cast<int64_t>(at));
-  plan.layout = cpu::collapse(span_of(in.shape()), span_of(in.strides()));
+  plan.layout = kernels::collapse(span_of(in.shape()), span_of(in.strides()));
   plan.row = out.shape()[at] * inner;
   plan.row_in = in.shape()[at] * inner;
   plan.row_low = low_[at] * inner;

@@ -11,10 +11,11 @@
 #include <holdfast/random.h>
 
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/norm.h"
 #include "kernels/cpu/quantization.h"
-#include "kernels/cpu/scan.h"
-#include "kernels/cpu/sort.h"
+#include "kernels/plan/fft.h"
+#include "kernels/plan/norm.h"
+#include "kernels/plan/scan.h"
+#include "kernels/plan/sort.h"
 #include "ops/dynamic_shape.h"
 #include "ops/elementwise.h"
 #include "ops/inner.h"
@@ -24,15 +25,19 @@
 
 namespace holdfast {
 
-namespace cpu {
+namespace kernels {
 constexpr ReduceOp last_value(ReduceOp) { return ReduceOp::argmax; }
 constexpr ScanOp last_value(ScanOp) { return ScanOp::log_add_exp; }
-constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
 constexpr NormKind last_value(NormKind) { return NormKind::layer; }
 constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
+constexpr FactorisationMethod last_value(FactorisationMethod) {
+  return FactorisationMethod::slogdet;
+}
+namespace cpu {
+constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
 constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 }  // namespace cpu
-constexpr Method last_value(Method) { return Method::slogdet; }
+}  // namespace kernels
 
 // Files hold the numbers of these: a value keeps its place, and new ones come last.
 template <auto... values>
@@ -41,26 +46,26 @@ constexpr bool are_numbered() {
   return ((static_cast<int>(values) == next++) && ...);
 }
 static_assert([] {
-  using enum cpu::ReduceOp;
+  using enum kernels::ReduceOp;
   return are_numbered<sum, prod, min, max, all, any, argmin, argmax>();
 }());
 static_assert([] {
-  using enum cpu::ScanOp;
+  using enum kernels::ScanOp;
   return are_numbered<sum, prod, min, max, log_add_exp>();
 }());
 static_assert([] {
-  using enum cpu::UpdateMode;
+  using enum kernels::cpu::UpdateMode;
   return are_numbered<replace, add, multiply, maximum, minimum>();
 }());
 static_assert([] {
-  using enum cpu::FftKind;
+  using enum kernels::FftKind;
   return are_numbered<complex, to_half, from_half>();
 }());
 static_assert([] {
-  using enum cpu::QuantizationMode;
+  using enum kernels::cpu::QuantizationMode;
   return are_numbered<affine, mxfp4, mxfp8, nvfp4>();
 }());
-static_assert(are_numbered<cpu::NormKind::rms, cpu::NormKind::layer>());
+static_assert(are_numbered<kernels::NormKind::rms, kernels::NormKind::layer>());
 static_assert([] {
   using enum Method;
   return are_numbered<qr, svd, singular_values, inverse, cholesky, lu_factor, lu, solve,
@@ -78,8 +83,8 @@ using Arrays = std::vector<array>;
 using State = std::vector<RecordedValue>;
 using Axes = std::vector<int>;
 using Call = const RecordedCall&;
-using cpu::QuantizationMode;
-using cpu::UpdateMode;
+using kernels::cpu::QuantizationMode;
+using kernels::cpu::UpdateMode;
 
 struct Kind {
   const char* name;
@@ -147,16 +152,16 @@ Arrays depend(Call call, size_t count) {
   return depends(Arrays(in.begin(), behind), Arrays(behind, in.end()));
 }
 
-array scan(Call call, cpu::ScanOp op, int axis, bool reverse, bool inclusive) {
+array scan(Call call, kernels::ScanOp op, int axis, bool reverse, bool inclusive) {
   const array& a = call.exactly(1)[0];
   switch (op) {
-    case cpu::ScanOp::sum:
+    case kernels::ScanOp::sum:
       return cumsum(a, axis, reverse, inclusive, std::nullopt, call.stream);
-    case cpu::ScanOp::prod:
+    case kernels::ScanOp::prod:
       return cumprod(a, axis, reverse, inclusive, std::nullopt, call.stream);
-    case cpu::ScanOp::min:
+    case kernels::ScanOp::min:
       return cummin(a, axis, reverse, inclusive, call.stream);
-    case cpu::ScanOp::max:
+    case kernels::ScanOp::max:
       return cummax(a, axis, reverse, inclusive, call.stream);
     default:
       return logcumsumexp(a, axis, reverse, inclusive, call.stream);
@@ -165,7 +170,7 @@ array scan(Call call, cpu::ScanOp op, int axis, bool reverse, bool inclusive) {
 
 array sort_rows(Call call, bool is_arg, int64_t kth) {
   const array& a = call.exactly(1)[0];
-  if (kth == cpu::SortPlan::whole) {
+  if (kth == kernels::SortKind::whole) {
     return is_arg ? argsort(a, -1, call.stream) : sort(a, -1, call.stream);
   }
   int place = safe_cast(kth, "partition");
@@ -204,12 +209,12 @@ array convolve(Call call, const Axes& stride, const Axes& low, const Axes& high,
                       call.stream);
 }
 
-array normalise(Call call, cpu::NormKind norm, float epsilon, bool has_weight, bool has_bias) {
+array normalise(Call call, kernels::NormKind norm, float epsilon, bool has_weight, bool has_bias) {
   const Arrays& in = call.exactly(1u + has_weight + has_bias);
   size_t next = 1;
   std::optional<array> weight = optional_input(call, has_weight, next);
   std::optional<array> bias = optional_input(call, has_bias, next);
-  if (norm == cpu::NormKind::layer) {
+  if (norm == kernels::NormKind::layer) {
     return fast::layer_norm(in[0], weight, bias, epsilon, call.stream);
   }
   if (bias) throw std::invalid_argument("expected no bias");
@@ -384,7 +389,7 @@ constexpr Kind kinds[] = {
 
     // --- along axes ---
     // The shape says what became of the axes, not the bool.
-    kind<[](Call c, cpu::ReduceOp op, Axes axes, bool) {
+    kind<[](Call c, kernels::ReduceOp op, Axes axes, bool) {
       bool keepdims = c.shapes[0].size() == c.exactly(1)[0].ndim();
       return reduce(op, c.inputs[0], axes, keepdims, c.stream, c.dtypes[0] == float32);
     }>("Reduce"),
@@ -405,7 +410,7 @@ constexpr Kind kinds[] = {
     }>("LinearRecurrence"),
     kind<normalise>("Norm"),
     kind<rotate>("RoPE"),
-    kind<[](Call c, cpu::FftKind direction, bool inverse, int length, float scale) {
+    kind<[](Call c, kernels::FftKind direction, bool inverse, int length, float scale) {
       return transform_rows("fft", c.exactly(1)[0], direction, inverse, length, scale, c.stream);
     }>("FFT"),
     kind<[](Call c, float scale, bool transposed) {
@@ -463,13 +468,13 @@ const Table& table() {
   return found;
 }
 
-using ElementwiseTable = std::unordered_map<std::string_view, cpu::ElementwiseOp>;
+using ElementwiseTable = std::unordered_map<std::string_view, kernels::cpu::ElementwiseOp>;
 const ElementwiseTable& elementwise_table() {
   static const ElementwiseTable found = [] {
     ElementwiseTable result;
-    for (int i = 0; i < static_cast<int>(cpu::ElementwiseOp::count); ++i) {
-      auto op = static_cast<cpu::ElementwiseOp>(i);
-      result.emplace(cpu::elementwise_name(op), op);
+    for (int i = 0; i < static_cast<int>(kernels::cpu::ElementwiseOp::count); ++i) {
+      auto op = static_cast<kernels::cpu::ElementwiseOp>(i);
+      result.emplace(kernels::cpu::elementwise_name(op), op);
     }
     return result;
   }();

@@ -1,7 +1,5 @@
 #include "ops/recurrence.h"
 
-#include <algorithm>
-
 namespace holdfast {
 
 namespace {
@@ -26,55 +24,10 @@ class LinearRecurrence final : public Recorded<LinearRecurrence, Op> {
   bool reverse_;
 };
 
-// Half types are rounded once per element; what is carried is wider.
-template <typename T>
-struct Carried {
-  using type = std::conditional_t<sizeof(T) == 2, float, T>;
-};
-
-template <typename T>
-void run_lines(const T* factors, const T* terms, T* out, int64_t length, int64_t inner,
-               bool reverse, int64_t begin, int64_t end) {
-  using Wide = typename Carried<T>::type;
-  for (int64_t line = begin; line < end; ++line) {
-    int64_t first = line / inner * inner * length + line % inner;
-    Wide h{};
-    for (int64_t k = 0; k < length; ++k) {
-      int64_t at = first + (reverse ? length - 1 - k : k) * inner;
-      Wide term = static_cast<Wide>(terms[at]);
-      h = k == 0 ? term : Wide(static_cast<Wide>(factors[at]) * h + term);
-      out[at] = static_cast<T>(h);
-    }
-  }
-}
-
 void LinearRecurrence::encode(Encoder& encoder, const std::vector<array>& inputs,
                               std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  array factors = make_dense(encoder, name(), inputs[0]);
-  array terms = make_dense(encoder, name(), inputs[1]);
-  encoder.input(factors);
-  encoder.input(terms);
-  encoder.output(out);
-  int64_t length = out.shape(axis_), inner = 1;
-  for (int i = axis_ + 1; i < static_cast<int>(out.ndim()); ++i) inner *= out.shape(i);
-  int64_t lines = static_cast<int64_t>(out.size()) / length;
-  int64_t grain = std::max<int64_t>(1, 4096 / length);
-  dispatch_dtype(out.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (!std::is_integral_v<T>) {
-      const T* left = factors.data<T>();
-      const T* right = terms.data<T>();
-      T* target = out.data<T>();
-      encoder.native(name(), (lines + grain - 1) / grain, 8 * static_cast<int64_t>(out.nbytes()),
-                     [=, reverse = reverse_](int64_t begin, int64_t end) {
-                       run_lines(left, right, target, length, inner, reverse, begin * grain,
-                                 std::min(lines, end * grain));
-                     });
-    }
-  });
+  kernels::backend_of(encoder).recurrence(encoder, axis_, reverse_, inputs[0], inputs[1],
+                                          outputs[0]);
 }
 
 // Each element one place further along the axis, or one back; what comes in is zero.

@@ -5,8 +5,6 @@
 
 #include <holdfast/transforms_impl.h>
 
-#include "kernels/cpu/reduce.h"
-#include "kernels/cpu/softmax.h"
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/reduction.h"
@@ -16,7 +14,7 @@ namespace holdfast {
 
 namespace {
 
-using cpu::ReduceOp;
+using kernels::ReduceOp;
 
 struct ReduceRow {
   const char* function;
@@ -106,38 +104,7 @@ std::optional<Record> detail::Reduction::record() const {
 
 void detail::Reduction::encode(Encoder& encoder, const std::vector<array>& inputs,
                                std::vector<array>& outputs) {
-  const array& in = inputs[0];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  cpu::ReducePlan plan(op_of(*this), in.dtype(), out.dtype(), span_of(in.shape()),
-                       span_of(in.strides()), axes_);
-  const void* source = in.data<char>();
-  void* target = out.data<char>();
-  std::optional<array> scratch;
-  void* work = nullptr;
-  auto add = [&](int stage, cpu::ReducePlan stage_plan, int64_t bytes) {
-    int64_t tasks = stage_plan.tasks(stage);
-    encoder.native(name(), tasks, bytes,
-                   [=, plan = std::move(stage_plan)](int64_t begin, int64_t end) {
-                     for (int64_t task = begin; task < end; ++task) {
-                       plan.run(stage, task, source, target, work);
-                     }
-                   });
-  };
-  auto bytes = static_cast<int64_t>(in.nbytes());
-  encoder.input(in);
-  if (plan.stages() > 1) {
-    scratch = make_temporary(encoder, plan.scratch_bytes());
-    work = scratch->data<char>();
-    encoder.output(*scratch);
-    add(0, plan, bytes);
-    encoder.input(*scratch);
-    bytes = static_cast<int64_t>(plan.scratch_bytes());
-  }
-  encoder.output(out);
-  int last = plan.stages() - 1;
-  add(last, std::move(plan), bytes);
+  kernels::backend_of(encoder).reduce(encoder, op_of(*this), axes_, inputs[0], outputs[0]);
 }
 
 std::vector<array> detail::Reduction::vjp_rule(const std::vector<array>& primals,
@@ -197,13 +164,14 @@ array reduce(ReduceOp op, const array& a, const std::vector<int>& axes, bool kee
   const char* function = row_of(op).function;
   std::vector<int> sorted = checked_axes(function, axes, a.ndim());
   Shape shape = reduced_shape(a, sorted, keepdims);
-  Dtype dtype = dtype_of(cpu::reduce_output_type(op, a.dtype()));
+  Dtype dtype = dtype_of(kernels::reduce_output_type(op, a.dtype()));
   if (widens && op == ReduceOp::sum && is_half(dtype)) dtype = float32;
   bool is_arg = row_of(op).is_arg;
   int64_t count = 1;
   for (int axis : sorted) {
     count *= a.shape(axis);
-    if (a.shape(axis) == 0 && !cpu::has_identity(op) && checked_size(function, shape, dtype) > 0) {
+    if (a.shape(axis) == 0 && !kernels::has_identity(op) &&
+        checked_size(function, shape, dtype) > 0) {
       throw std::invalid_argument(text("[", function, "] cannot reduce no elements: axis ", axis,
                                        " of shape ", a.shape(), " has size 0"));
     }
@@ -383,20 +351,7 @@ class Softmax final : public Recorded<Softmax, Single<Op>> {
   Softmax(Stream stream, std::vector<int> axes) : Recorded(stream), axes_(std::move(axes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
-    const array& in = inputs[0];
-    array& out = outputs[0];
-    allocate_or_take(encoder, in, out);
-    if (out.size() == 0) return;
-    encoder.input(in);
-    encoder.output(out);
-    cpu::SoftmaxPlan plan(in.dtype(), span_of(in.shape()), span_of(in.strides()), axes_);
-    int64_t tasks = plan.tasks();
-    const void* source = in.data<char>();
-    void* target = out.data<char>();
-    encoder.native(name(), tasks, 4 * static_cast<int64_t>(out.nbytes()),
-                   [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-                     for (int64_t task = begin; task < end; ++task) plan.run(task, source, target);
-                   });
+    kernels::backend_of(encoder).softmax(encoder, axes_, inputs[0], outputs[0]);
   }
   array pull_back(const array&, const array& cotangent, const array& output) override {
     array weighted = multiply(cotangent, output, stream());

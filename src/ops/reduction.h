@@ -3,12 +3,12 @@
 
 #include <holdfast/primitives.h>
 
-#include "kernels/cpu/simd/reduce_kernels.h"
+#include "kernels/plan/reduce.h"
 
 namespace holdfast {
 
-inline cpu::ReduceOp op_of(const detail::Reduction& reduction) {
-  return static_cast<cpu::ReduceOp>(reduction.op());
+inline kernels::ReduceOp op_of(const detail::Reduction& reduction) {
+  return static_cast<kernels::ReduceOp>(reduction.op());
 }
 
 }  // namespace holdfast

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/rope.h"
-#include "kernels/cpu/task_scratch.h"
+#include "kernels/plan/rope.h"
 #include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
@@ -12,14 +11,7 @@ namespace holdfast {
 
 namespace {
 
-struct RopeSettings {
-  int dims;
-  bool traditional;
-  std::optional<float> base;  // empty: frequencies are an input
-  float scale;
-  std::optional<int> offset;  // empty: offsets are an input
-  bool operator==(const RopeSettings&) const = default;
-};
+using kernels::RopeSettings;
 
 // Inputs: x, then offsets (int64, one or one per batch) and frequencies (float32), where there are
 // such.
@@ -119,55 +111,12 @@ std::pair<std::vector<array>, std::vector<int>> Rope::vmap_rule(const std::vecto
           {1}};
 }
 
-// The heads: all dimensions between the first and the last two.
-cpu::CollapsedLayout heads_of(const array& x) {
-  size_t count = x.ndim() - 3;
-  return cpu::collapse(span_of(x.shape()).subspan(1, count),
-                       span_of(x.strides()).subspan(1, count));
-}
-
 void Rope::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  array x = make_rows_dense(encoder, name(), inputs[0]);
-  if (heads_of(x).dimensions() > 1) x = make_dense(encoder, name(), x);
   size_t next = 1;
-  std::optional<array> offsets, frequencies;
-  if (!settings_.offset) offsets = make_dense(encoder, name(), inputs[next++]);
-  if (!settings_.base) frequencies = make_dense(encoder, name(), inputs[next++]);
-  cpu::CollapsedLayout heads = heads_of(x);
-  cpu::RopeShape shape{x.shape(0),   heads.size,   x.shape(-2),
-                       x.shape(-1),  x.strides(0), heads.strides.empty() ? 0 : heads.strides[0],
-                       x.strides(-2)};
-  int64_t stride = offsets && offsets->size() > 1 ? 1 : 0;
-  if (stride == 0 && shape.batch_stride == shape.heads * shape.head_stride) {
-    // The angles of all batches are the same: they count as heads.
-    shape.heads *= shape.batch;
-    shape.batch = 1;
-  }
-  std::optional<double> base;
-  if (settings_.base) base = *settings_.base;
-  cpu::RopePlan plan(x.dtype(), shape, settings_.dims / 2, settings_.traditional, base,
-                     static_cast<double>(settings_.scale));
-  encoder.input(x);
-  if (offsets) encoder.input(*offsets);
-  if (frequencies) encoder.input(*frequencies);
-  encoder.output(out);
-  const void* from = x.data<char>();
-  const int64_t* given = offsets ? offsets->data<int64_t>() : nullptr;
-  int64_t fixed = settings_.offset.value_or(0);
-  const float* rates = frequencies ? frequencies->data<float>() : nullptr;
-  void* to = out.data<char>();
-  int64_t tasks = plan.tasks();
-  encoder.native(name(), tasks, 3 * static_cast<int64_t>(out.nbytes()),
-                 [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-                   cpu::TaskScratch scratch(plan.task_scratch_bytes());
-                   for (int64_t task = begin; task < end; ++task) {
-                     plan.run(task, from, given != nullptr ? given : &fixed, stride, rates, to,
-                              scratch.get());
-                   }
-                 });
+  const array* offsets = settings_.offset ? nullptr : &inputs[next++];
+  const array* frequencies = settings_.base ? nullptr : &inputs[next++];
+  kernels::backend_of(encoder).rope(encoder, settings_, inputs[0], offsets, frequencies,
+                                    outputs[0]);
 }
 
 // float64, of ops: nobody is in a hurry with it.

@@ -1,8 +1,7 @@
 // Scans: one primitive over the table of kernels, and diff, its inverse.
-#include "kernels/cpu/scan.h"
-
 #include <optional>
 
+#include "kernels/plan/scan.h"
 #include "ops/dynamic_shape.h"
 #include "ops/recurrence.h"
 #include "ops/support.h"
@@ -11,7 +10,7 @@ namespace holdfast {
 
 namespace {
 
-using cpu::ScanOp;
+using kernels::ScanOp;
 
 struct ScanRow {
   const char* function;
@@ -50,33 +49,8 @@ class Scan final : public Recorded<Scan, Single<Op>> {
 };
 
 void Scan::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
-  array& out = outputs[0];
-  // Scans run in place: other layouts are made dense first, in the memory of the result.
-  bool is_dense = inputs[0].flags().row_contiguous;
-  if (is_dense) {
-    allocate_or_take(encoder, inputs[0], out);
-  } else {
-    encode_copy(encoder, name(), inputs[0], out);
-  }
-  if (out.size() == 0) return;
-  const array& in = is_dense ? inputs[0] : out;
-  int64_t outer = 1, inner = 1;
-  for (int i = 0; i < axis_; ++i) outer *= out.shape(i);
-  for (int i = axis_ + 1; i < static_cast<int>(out.ndim()); ++i) inner *= out.shape(i);
-  cpu::ScanPlan plan(op_, out.dtype(), outer, out.shape(axis_), inner, reverse_, inclusive_);
-  std::optional<array> scratch;
-  if (plan.scratch_bytes() > 0) scratch = make_temporary(encoder, plan.scratch_bytes());
-  const void* source = in.data<char>();
-  void* target = out.data<char>();
-  void* states = scratch ? scratch->data<char>() : nullptr;
-  for (int64_t phase = 0; phase < plan.phases(); ++phase) {
-    encoder.input(in);
-    encoder.output(out);
-    if (scratch) encoder.output(*scratch);
-    encoder.native(name(), plan.tasks(phase), plan.work(phase), [=](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) plan.run(phase, task, source, target, states);
-    });
-  }
+  kernels::backend_of(encoder).scan(encoder, {op_, axis_, reverse_, inclusive_}, inputs[0],
+                                    outputs[0]);
 }
 
 array scan(ScanOp op, const array& a, int axis, bool reverse, bool inclusive, StreamOrDevice s) {

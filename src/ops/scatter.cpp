@@ -17,28 +17,30 @@ const char* function_of(UpdateMode mode) {
 }
 
 // The index arrays of a primitive: inputs[first], ….
-cpu::SliceIndex slice_index(const array& a, const Strides& strides, const std::vector<int>& axes,
-                            const Shape& slice_sizes, const std::vector<array>& inputs,
-                            size_t first, const Shape& places) {
-  std::vector<cpu::SliceIndex::Axis> list;
+kernels::cpu::SliceIndex slice_index(const array& a, const Strides& strides,
+                                     const std::vector<int>& axes, const Shape& slice_sizes,
+                                     const std::vector<array>& inputs, size_t first,
+                                     const Shape& places) {
+  std::vector<kernels::cpu::SliceIndex::Axis> list;
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t axis = static_cast<size_t>(axes[k]);
     const array& index = inputs[first + k];
     Strides seen = broadcast_strides(index.shape(), index.strides(), places);
     int64_t size = a.shape(axes[k]);
-    list.push_back(
-        {axes[k],
-         {size, size - slice_sizes[axis], strides[axis]},
-         cpu::IndexView::from_zero(index.dtype(), cpu::collapse(span_of(places), span_of(seen)))});
+    list.push_back({axes[k],
+                    {size, size - slice_sizes[axis], strides[axis]},
+                    kernels::cpu::IndexView::from_zero(
+                        index.dtype(), kernels::collapse(span_of(places), span_of(seen)))});
   }
-  return cpu::SliceIndex(std::move(list));
+  return kernels::cpu::SliceIndex(std::move(list));
 }
 
 int64_t size_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-std::runtime_error index_error(const char* op, const cpu::IndexStatus& status, const Shape& shape) {
+std::runtime_error index_error(const char* op, const kernels::cpu::IndexStatus& status,
+                               const Shape& shape) {
   return std::runtime_error(text("[", op, "] index ", status.index, " at position ",
                                  status.position, " leaves axis ", status.axis, " of shape ",
                                  shape));
@@ -56,11 +58,11 @@ void GatherGeneral::encode(Encoder& encoder, const std::vector<array>& inputs,
   if (out.size() == 0) return;
   Shape places(out.shape().begin(), out.shape().end() - static_cast<int64_t>(in.ndim()));
   constexpr int64_t task_bytes = 128 << 10;
-  cpu::CollapsedLayout slice = cpu::collapse(span_of(slice_sizes_), span_of(in.strides()));
+  kernels::CollapsedLayout slice = kernels::collapse(span_of(slice_sizes_), span_of(in.strides()));
   int64_t slice_bytes = slice.size * static_cast<int64_t>(in.itemsize());
-  cpu::GatherSlices plan{slice_index(in, in.strides(), axes_, slice_sizes_, inputs, 1, places),
-                         size_of(places), std::move(slice), in.itemsize(),
-                         std::max<int64_t>(1, task_bytes / slice_bytes)};
+  kernels::cpu::GatherSlices plan{
+      slice_index(in, in.strides(), axes_, slice_sizes_, inputs, 1, places), size_of(places),
+      std::move(slice), in.itemsize(), std::max<int64_t>(1, task_bytes / slice_bytes)};
   std::vector<const void*> indices;
   for (const array& input : inputs) encoder.input(input);
   for (size_t k = 1; k < inputs.size(); ++k) indices.push_back(inputs[k].data<char>());
@@ -72,7 +74,7 @@ void GatherGeneral::encode(Encoder& encoder, const std::vector<array>& inputs,
                  [=, shape = in.shape(), indices = std::move(indices), plan = std::move(plan)](
                      int64_t begin, int64_t end) {
                    for (int64_t task = begin; task < end; ++task) {
-                     cpu::IndexStatus status = plan.run(task, source, indices, target);
+                     kernels::cpu::IndexStatus status = plan.run(task, source, indices, target);
                      if (!status.ok) throw index_error("gather", status, shape);
                    }
                  });
@@ -85,7 +87,7 @@ void Scatter::encode(Encoder& encoder, const std::vector<array>& inputs,
                      std::vector<array>& outputs) {
   const array& updates = inputs[1];
   array& out = outputs[0];
-  copy_or_take(encoder, name(), inputs[0], out);
+  copy_or_take(encoder, inputs[0], out);
   if (updates.size() == 0 || out.size() == 0) return;
   auto split = updates.shape().end() - static_cast<int64_t>(out.ndim());
   Shape places(updates.shape().begin(), split), slice_sizes(split, updates.shape().end());
@@ -95,10 +97,10 @@ void Scatter::encode(Encoder& encoder, const std::vector<array>& inputs,
   std::span<const int64_t> views[] = {span_of(out.strides()), span_of(slice_strides)};
   bool may_overlap = false;
   for (int axis : axes_) may_overlap = may_overlap || slice_sizes[static_cast<size_t>(axis)] > 1;
-  cpu::ScatterSlices plan(slice_index(out, out.strides(), axes_, slice_sizes, inputs, 2, places),
-                          size_of(places), cpu::collapse(span_of(places), span_of(place_strides)),
-                          cpu::collapse_jointly(span_of(slice_sizes), views), out.dtype(), mode_,
-                          may_overlap);
+  kernels::cpu::ScatterSlices plan(
+      slice_index(out, out.strides(), axes_, slice_sizes, inputs, 2, places), size_of(places),
+      kernels::collapse(span_of(places), span_of(place_strides)),
+      kernels::collapse_jointly(span_of(slice_sizes), views), out.dtype(), mode_, may_overlap);
   std::vector<const void*> indices;
   for (size_t k = 1; k < inputs.size(); ++k) encoder.input(inputs[k]);
   for (size_t k = 2; k < inputs.size(); ++k) indices.push_back(inputs[k].data<char>());
@@ -111,7 +113,7 @@ void Scatter::encode(Encoder& encoder, const std::vector<array>& inputs,
                  [=, mode = mode_, shape = out.shape(), indices = std::move(indices),
                   plan = std::move(plan)](int64_t begin, int64_t end) {
                    for (int64_t task = begin; task < end; ++task) {
-                     cpu::IndexStatus status = plan.run(task, indices, source, target);
+                     kernels::cpu::IndexStatus status = plan.run(task, indices, source, target);
                      if (!status.ok) throw index_error(function_of(mode), status, shape);
                    }
                  });
@@ -232,7 +234,7 @@ const char* axis_function_of(UpdateMode mode) {
 }
 
 struct ScatterAxisPlan {
-  cpu::JointLayout lines;  // views: the output, the indices, the values, each without the axis
+  kernels::JointLayout lines;  // views: the output, the indices, the values, each without the axis
   int64_t axis_size, count;
   int64_t strides[3];  // of the axis, in the same order
 
@@ -240,9 +242,9 @@ struct ScatterAxisPlan {
   template <typename T, typename Index, UpdateMode mode>
   void run(T* out, const Index* indices, const T* values, int64_t begin, int64_t end) const {
     for (int64_t j = 0; j < count; ++j) {
-      cpu::Odometer to(lines.shape, lines.strides[0], begin);
-      cpu::Odometer index_at(lines.shape, lines.strides[1], begin);
-      cpu::Odometer from(lines.shape, lines.strides[2], begin);
+      kernels::Odometer to(lines.shape, lines.strides[0], begin);
+      kernels::Odometer index_at(lines.shape, lines.strides[1], begin);
+      kernels::Odometer from(lines.shape, lines.strides[2], begin);
       for (int64_t line = begin; line < end; ++line) {
         Index given = indices[index_at.offset() + j * strides[1]];
         int64_t index = static_cast<int64_t>(given);
@@ -253,7 +255,7 @@ struct ScatterAxisPlan {
                                         " must be between ", -axis_size, " and ", axis_size - 1));
         }
         T& place = out[to.offset() + index * strides[0]];
-        place = cpu::combined<mode>(place, values[from.offset() + j * strides[2]]);
+        place = kernels::cpu::combined<mode>(place, values[from.offset() + j * strides[2]]);
         to.advance(1);
         index_at.advance(1);
         from.advance(1);
@@ -270,7 +272,7 @@ void ScatterAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
   const array& indices = inputs[1];
   const array& values = inputs[2];
   array& out = outputs[0];
-  copy_or_take(encoder, name(), inputs[0], out);
+  copy_or_take(encoder, inputs[0], out);
   if (indices.size() == 0) return;
   Shape shape = out.shape();
   shape.erase(shape.begin() + axis_);
@@ -284,7 +286,7 @@ void ScatterAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
   plan.count = indices.shape(axis_);
   std::span<const int64_t> views[] = {span_of(strides[0]), span_of(strides[1]),
                                       span_of(strides[2])};
-  plan.lines = cpu::collapse_jointly(span_of(shape), views);
+  plan.lines = kernels::collapse_jointly(span_of(shape), views);
   encoder.input(indices);
   encoder.input(values);
   encoder.input(out);

@@ -10,7 +10,7 @@
 
 namespace holdfast {
 
-using cpu::UpdateMode;
+using kernels::cpu::UpdateMode;
 
 // Inputs: the array, the indices. out[place] is the slice at the place's indices.
 class GatherGeneral final : public Recorded<GatherGeneral, Op> {

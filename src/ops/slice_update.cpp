@@ -14,7 +14,7 @@ namespace holdfast {
 
 namespace {
 
-using cpu::UpdateMode;
+using kernels::cpu::UpdateMode;
 
 const char* slice_function_of(UpdateMode mode) {
   constexpr const char* names[] = {"slice_update", "slice_update_add", "slice_update_prod",
@@ -24,17 +24,17 @@ const char* slice_function_of(UpdateMode mode) {
 
 // A part of an array and what meets it, walked together.
 struct RegionUpdate {
-  cpu::JointLayout layout;  // views: the region, the update
-  cpu::CollapsedLayout region, update;
+  kernels::JointLayout layout;  // views: the region, the update
+  kernels::CollapsedLayout region, update;
   size_t item;
-  cpu::BlockCombine combine;
+  kernels::cpu::BlockCombine combine;
   bool replaces;
 
   RegionUpdate(const Shape& shape, const Strides& region_strides, const Strides& update_strides,
                Dtype dtype, UpdateMode mode)
       : item(dtype.size()), combine(mode, dtype), replaces(mode == UpdateMode::replace) {
     std::span<const int64_t> views[] = {span_of(region_strides), span_of(update_strides)};
-    layout = cpu::collapse_jointly(span_of(shape), views);
+    layout = kernels::collapse_jointly(span_of(shape), views);
     region = layout.view(0);
     update = layout.view(1);
   }
@@ -47,7 +47,7 @@ struct RegionUpdate {
     bool is_dense =
         layout.shape.empty() || (layout.strides[0].back() == 1 && layout.strides[1].back() == 1);
     if (is_dense && (layout.shape.empty() || layout.shape.back() * bytes >= direct_bytes)) {
-      cpu::Odometer target(region, begin), source(update, begin);
+      kernels::Odometer target(region, begin), source(update, begin);
       for (int64_t i = begin; i < end;) {
         int64_t run = std::min(target.run(), end - i);
         combine(to + target.offset() * bytes, from + source.offset() * bytes, run);
@@ -61,13 +61,13 @@ struct RegionUpdate {
     int64_t block = static_cast<int64_t>(block_bytes / item);
     for (int64_t i = begin; i < end; i += block) {
       int64_t last = std::min(end, i + block);
-      cpu::gather_range(from, update, item, i, last, taken);
+      kernels::cpu::gather_range(from, update, item, i, last, taken);
       if (replaces) {
-        cpu::scatter_range(taken, region, item, i, last, to);
+        kernels::cpu::scatter_range(taken, region, item, i, last, to);
       } else {
-        cpu::gather_range(to, region, item, i, last, old);
+        kernels::cpu::gather_range(to, region, item, i, last, old);
         combine(old, taken, last - i);
-        cpu::scatter_range(old, region, item, i, last, to);
+        kernels::cpu::scatter_range(old, region, item, i, last, to);
       }
     }
   }
@@ -108,7 +108,7 @@ void SliceUpdate::encode(Encoder& encoder, const std::vector<array>& inputs,
                          std::vector<array>& outputs) {
   const array& update = inputs[1];
   array& out = outputs[0];
-  copy_or_take(encoder, name(), inputs[0], out);
+  copy_or_take(encoder, inputs[0], out);
   if (update.size() == 0) return;
   Strides strides = out.strides();
   int64_t offset = 0;
@@ -202,7 +202,7 @@ void DynamicSliceUpdate::encode(Encoder& encoder, const std::vector<array>& inpu
   const array& update = inputs[1];
   const array& start = inputs[2];  // int64
   array& out = outputs[0];
-  copy_or_take(encoder, name(), inputs[0], out);
+  copy_or_take(encoder, inputs[0], out);
   struct Axis {
     int64_t stride, room;
     int index;
@@ -378,14 +378,15 @@ void MaskedScatter::encode(Encoder& encoder, const std::vector<array>& inputs,
   const array& mask = inputs[1];
   const array& source = inputs[2];
   array& out = outputs[0];
-  copy_or_take(encoder, name(), inputs[0], out);
+  copy_or_take(encoder, inputs[0], out);
   if (out.size() == 0) return;
   constexpr int64_t grain = 1 << 14;
   int64_t size = static_cast<int64_t>(out.size()), chunks = (size + grain - 1) / grain;
   array counts = make_temporary(encoder, static_cast<size_t>(chunks) * sizeof(int64_t));
   int64_t* before = counts.data<int64_t>();
   const bool* holds = mask.data<bool>();
-  cpu::CollapsedLayout layout = cpu::collapse(span_of(mask.shape()), span_of(mask.strides()));
+  kernels::CollapsedLayout layout =
+      kernels::collapse(span_of(mask.shape()), span_of(mask.strides()));
   // How many each chunk takes; then the chunks, each with what was taken before it.
   encoder.input(mask);
   encoder.output(counts);
@@ -393,7 +394,7 @@ void MaskedScatter::encode(Encoder& encoder, const std::vector<array>& inputs,
     alignas(64) bool block[grain];
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       int64_t first = chunk * grain, last = std::min(size, first + grain);
-      cpu::gather_range(holds, layout, 1, first, last, block);
+      kernels::cpu::gather_range(holds, layout, 1, first, last, block);
       before[chunk] = std::accumulate(block, block + (last - first), int64_t{0});
     }
   });
@@ -421,7 +422,7 @@ void MaskedScatter::encode(Encoder& encoder, const std::vector<array>& inputs,
                      alignas(64) bool block[grain];
                      for (int64_t chunk = begin; chunk < end; ++chunk) {
                        int64_t first = chunk * grain, last = std::min(size, first + grain);
-                       cpu::gather_range(holds, layout, 1, first, last, block);
+                       kernels::cpu::gather_range(holds, layout, 1, first, last, block);
                        const T* next = from + before[chunk];
                        for (int64_t i = first; i < last; ++i) {
                          if (block[i - first]) to[i] = *next++;

@@ -62,8 +62,8 @@ void DynamicSlice::encode(Encoder& encoder, const std::vector<array>& inputs,
   int64_t start_stride = start.ndim() == 0 ? 0 : start.strides(0);
   Dtype::Val start_type = start.dtype();
   char* target = out.data<char>();
-  cpu::CollapsedLayout layout = cpu::collapse(span_of(out.shape()), span_of(in.strides()));
-  int64_t grain = cpu::copy_grain(layout, item);
+  kernels::CollapsedLayout layout = kernels::collapse(span_of(out.shape()), span_of(in.strides()));
+  int64_t grain = kernels::cpu::copy_grain(layout, item);
   // At least one task, so that a bad start is an error for empty slices too.
   int64_t tasks = std::max<int64_t>(1, (layout.size + grain - 1) / grain);
   encoder.native(
@@ -87,8 +87,8 @@ void DynamicSlice::encode(Encoder& encoder, const std::vector<array>& inputs,
         int64_t bytes = static_cast<int64_t>(item);
         int64_t first = begin * grain, last = std::min(layout.size, end * grain);
         if (first < last) {
-          cpu::gather_range(source + offset * bytes, layout, item, first, last,
-                            target + first * bytes);
+          kernels::cpu::gather_range(source + offset * bytes, layout, item, first, last,
+                                     target + first * bytes);
         }
       });
 }
@@ -147,8 +147,8 @@ std::vector<Shape> Concatenate::output_shapes(const std::vector<array>& inputs) 
 struct Piece {
   const char* source;
   char* target;
-  cpu::CollapsedLayout layout;
-  cpu::CollapsedLayout target_layout;
+  kernels::CollapsedLayout layout;
+  kernels::CollapsedLayout target_layout;
   int64_t run, pitch;
   int64_t grain, first_task;
 };
@@ -161,8 +161,8 @@ void copy_piece(const Piece& piece, size_t item, int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end;) {
       int64_t row = at / piece.run, column = at % piece.run;
       int64_t count = std::min(end - at, piece.run - column);
-      cpu::gather_range(piece.source, piece.layout, item, at, at + count,
-                        piece.target + (row * piece.pitch + column) * bytes);
+      kernels::cpu::gather_range(piece.source, piece.layout, item, at, at + count,
+                                 piece.target + (row * piece.pitch + column) * bytes);
       at += count;
     }
     return;
@@ -171,8 +171,8 @@ void copy_piece(const Piece& piece, size_t item, int64_t begin, int64_t end) {
   int64_t block_size = static_cast<int64_t>(block_bytes / item);
   for (int64_t at = begin; at < end; at += block_size) {
     int64_t last = std::min(end, at + block_size);
-    cpu::gather_range(piece.source, piece.layout, item, at, last, block);
-    cpu::scatter_range(block, piece.target_layout, item, at, last, piece.target);
+    kernels::cpu::gather_range(piece.source, piece.layout, item, at, last, block);
+    kernels::cpu::scatter_range(block, piece.target_layout, item, at, last, piece.target);
   }
 }
 
@@ -193,11 +193,11 @@ void Concatenate::encode(Encoder& encoder, const std::vector<array>& inputs,
     Piece piece;
     piece.source = in.data<char>();
     piece.target = target;
-    piece.layout = cpu::collapse(span_of(in.shape()), span_of(in.strides()));
+    piece.layout = kernels::collapse(span_of(in.shape()), span_of(in.strides()));
     piece.run = in.shape(axis_) * inner;
     piece.pitch = out.shape(axis_) * inner;
-    piece.target_layout = cpu::collapse(span_of(in.shape()), span_of(out.strides()));
-    piece.grain = cpu::copy_grain(piece.layout, item);
+    piece.target_layout = kernels::collapse(span_of(in.shape()), span_of(out.strides()));
+    piece.grain = kernels::cpu::copy_grain(piece.layout, item);
     piece.first_task = tasks;
     tasks += (piece.layout.size + piece.grain - 1) / piece.grain;
     target += piece.run * static_cast<int64_t>(item);

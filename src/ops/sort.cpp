@@ -1,11 +1,7 @@
 // Sorting, and what is found by sorting.
-#include "kernels/cpu/sort.h"
-
 #include <algorithm>
-#include <limits>
-#include <optional>
 
-#include "kernels/cpu/copy.h"
+#include "kernels/plan/sort.h"
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/support.h"
@@ -14,73 +10,44 @@ namespace holdfast {
 
 namespace {
 
-// Along the last axis; `kth` other than whole: a partition.
+using kernels::SortKind;
+
+// Along the last axis.
 class Sort final : public Recorded<Sort, Single<Op>> {
  public:
-  Sort(Stream stream, bool is_arg, int64_t kth = cpu::SortPlan::whole)
-      : Recorded(stream), is_arg_(is_arg), kth_(kth) {}
+  Sort(Stream stream, const SortKind& kind) : Recorded(stream), kind_(kind) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   array pull_back(const array& input, const array& cotangent, const array&) override {
     if (input.size() == 0) return cotangent;
-    array places = kth_ == cpu::SortPlan::whole
+    array places = kind_.kth == SortKind::whole
                        ? argsort(input, -1, stream())
-                       : argpartition(input, static_cast<int>(kth_), -1, stream());
+                       : argpartition(input, static_cast<int>(kind_.kth), -1, stream());
     return put_along_axis(zeros_like(input, stream()), places, cotangent, -1, stream());
   }
   std::shared_ptr<Primitive> with_leading_axis() override {
-    return std::make_shared<Sort>(stream(), is_arg_, kth_);
+    return std::make_shared<Sort>(stream(), kind_);
   }
   const char* name() const override {
-    if (kth_ != cpu::SortPlan::whole) return is_arg_ ? "ArgPartition" : "Partition";
-    return is_arg_ ? "ArgSort" : "Sort";
+    if (kind_.kth != SortKind::whole) return kind_.is_arg ? "ArgPartition" : "Partition";
+    return kind_.is_arg ? "ArgSort" : "Sort";
   }
   static constexpr const char* recorded_as = "Sort";
-  auto members() const { return std::tie(is_arg_, kth_); }
+  auto members() const { return std::tie(kind_.is_arg, kind_.kth); }
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
-    if (kth_ != cpu::SortPlan::whole && kth_ >= inputs[0].shape(-1)) {
+    if (kind_.kth != SortKind::whole && kind_.kth >= inputs[0].shape(-1)) {
       throw std::invalid_argument(
-          text("[partition] kth ", kth_, " is out of range for shape ", inputs[0].shape()));
+          text("[partition] kth ", kind_.kth, " is out of range for shape ", inputs[0].shape()));
     }
     return {inputs[0].shape()};
   }
 
  private:
-  bool is_arg_;
-  int64_t kth_;
+  SortKind kind_;
 };
 
 void Sort::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
-  array& out = outputs[0];
-  std::optional<array> dense;
-  if (out.size() > 0 && !inputs[0].flags().row_contiguous) {
-    dense.emplace(inputs[0].shape(), inputs[0].dtype(), nullptr, std::vector<array>{});
-    encode_copy(encoder, name(), inputs[0], *dense);
-  }
-  if (is_arg_) {
-    encoder.allocate(out);
-  } else if (dense) {
-    share(*dense, out, dense->strides());
-  } else {
-    allocate_or_take(encoder, inputs[0], out);
-  }
-  if (out.size() == 0) return;
-  const array& in = dense ? *dense : inputs[0];
-  int64_t length = out.shape(-1);
-  cpu::SortPlan plan(in.dtype(), static_cast<int64_t>(out.size()) / length, length, is_arg_, kth_);
-  std::optional<array> scratch;
-  if (plan.scratch_bytes() > 0) scratch = make_temporary(encoder, plan.scratch_bytes());
-  const void* source = in.data<char>();
-  void* target = out.data<char>();
-  void* memory = scratch ? scratch->data<char>() : nullptr;
-  for (int64_t phase = 0; phase < plan.phases(); ++phase) {
-    encoder.input(in);
-    encoder.output(out);
-    if (scratch) encoder.output(*scratch);
-    encoder.native(name(), plan.tasks(phase), plan.work(phase), [=](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) plan.run(phase, task, source, target, memory);
-    });
-  }
+  kernels::backend_of(encoder).sort(encoder, kind_, inputs[0], outputs[0]);
 }
 
 class SearchSorted final : public Recorded<SearchSorted, Op> {
@@ -102,32 +69,7 @@ class SearchSorted final : public Recorded<SearchSorted, Op> {
 
 void SearchSorted::encode(Encoder& encoder, const std::vector<array>& inputs,
                           std::vector<array>& outputs) {
-  const array& sorted = inputs[0];
-  const array& values = inputs[1];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  encoder.input(sorted);
-  encoder.input(values);
-  encoder.output(out);
-  constexpr int64_t grain = 1 << 10;
-  cpu::CollapsedLayout layout = cpu::collapse(span_of(values.shape()), span_of(values.strides()));
-  const char* sequence = sorted.data<char>();
-  const char* wanted = values.data<char>();
-  uint32_t* target = out.data<uint32_t>();
-  size_t item = values.itemsize();
-  Dtype::Val dtype = values.dtype();
-  encoder.native(name(), (layout.size + grain - 1) / grain, layout.size * 128,
-                 [=, count = int64_t{sorted.shape(0)}, stride = sorted.strides(0), right = right_,
-                  layout = std::move(layout)](int64_t begin, int64_t end) {
-                   alignas(64) char block[grain * 8];
-                   for (int64_t task = begin; task < end; ++task) {
-                     int64_t first = task * grain, last = std::min(layout.size, first + grain);
-                     cpu::gather_range(wanted, layout, item, first, last, block);
-                     cpu::search_sorted(dtype, sequence, count, stride, block, last - first, right,
-                                        target + first);
-                   }
-                 });
+  kernels::backend_of(encoder).search_sorted(encoder, right_, inputs[0], inputs[1], outputs[0]);
 }
 
 // More values are more of the same; more sequences are searched one after the other.
@@ -138,13 +80,13 @@ std::pair<std::vector<array>, std::vector<int>> SearchSorted::vmap_rule(
 }
 
 // Sorts along `axis`: other axes than the last are moved there and back.
-array sorted_along(const char* op, const array& a, int axis, bool is_arg, StreamOrDevice s,
-                   int64_t kth = cpu::SortPlan::whole) {
+array sorted_along(const char* op, const array& a, int axis, const SortKind& kind,
+                   StreamOrDevice s) {
   int at = checked_axis(op, axis, a.ndim());
   int last = static_cast<int>(a.ndim()) - 1;
   array x = swapaxes(a, at, last, s);
-  Dtype dtype = is_arg ? uint32 : a.dtype();
-  array result = make_node<Sort>(x.shape(), dtype, {x}, s, is_arg, kth);
+  Dtype dtype = kind.is_arg ? uint32 : a.dtype();
+  array result = make_node<Sort>(x.shape(), dtype, {x}, s, kind);
   return swapaxes(result, at, last, s);
 }
 
@@ -157,18 +99,18 @@ array partitioned(const char* op, const array& a, int kth, int axis, bool is_arg
                                      size - 1, " for axis ", at, " of shape ", a.shape()));
   }
   if (kth < 0) check_shape_known(op, a);
-  return sorted_along(op, a, at, is_arg, s, kth < 0 ? kth + size : kth);
+  return sorted_along(op, a, at, {is_arg, kth < 0 ? kth + size : kth}, s);
 }
 
 }  // namespace
 
 array sort(const array& a, int axis, StreamOrDevice s) {
-  return sorted_along("sort", a, axis, false, s);
+  return sorted_along("sort", a, axis, {.is_arg = false}, s);
 }
 array sort(const array& a, StreamOrDevice s) { return sort(flatten(a, s), 0, s); }
 
 array argsort(const array& a, int axis, StreamOrDevice s) {
-  return sorted_along("argsort", a, axis, true, s);
+  return sorted_along("argsort", a, axis, {.is_arg = true}, s);
 }
 array argsort(const array& a, StreamOrDevice s) { return argsort(flatten(a, s), 0, s); }
 

@@ -18,7 +18,10 @@
 #include "base/block_pool.h"
 #include "base/text.h"
 #include "graph/op.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/backend.h"
+#include "kernels/plan/layout.h"
+#include "kernels/staging.h"
+#include "kernels/views.h"
 #include "ops/recorded.h"
 
 namespace holdfast {
@@ -41,27 +44,6 @@ Shape broadcast_shapes_for(const char* op, const Shape& a, const Shape& b);
 Dtype at_least_float(Dtype dtype);
 
 // --- layouts ---
-
-inline std::span<const int32_t> span_of(const Shape& shape) { return {shape.data(), shape.size()}; }
-inline std::span<const int64_t> span_of(const Strides& strides) {
-  return {strides.data(), strides.size()};
-}
-Strides row_major_strides(const Shape& shape);
-// Strides of an array of `shape` and `strides` seen as the larger `target` shape: 0 where it
-// repeats.
-Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target);
-
-struct ViewLayout {
-  array::Flags flags;
-  size_t data_size;  // from the lowest to the highest element of the view
-};
-// Flags and extent of a view: the one place that knows the contiguity rules.
-ViewLayout layout_of(const Shape& shape, const Strides& strides);
-// Makes `out` a view of `in` with these strides, `offset` elements from its first one.
-void share(const array& in, array& out, const Strides& strides, int64_t offset = 0);
-// Strides that walk the elements of a view in the same order as `target`; false when none do.
-bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& target,
-                      Strides& result);
 
 // One axis of a slice, as Python cuts it: where it starts and how many elements it has.
 struct SliceRange {
@@ -141,20 +123,5 @@ inline Shape with_front(ShapeElem first, const Shape& shape) {
   result.insert(result.begin(), first);
   return result;
 }
-
-// Gives `out` (same dtype and number of elements) memory of its own, and encodes the copy of `in`'s
-// elements into it, in row-major order.
-void encode_copy(Encoder& encoder, const char* op, const array& in, array& out);
-// An evaluated array over memory that commands of this list use: a temporary.
-array make_temporary(Encoder& encoder, size_t bytes);
-// `in` itself when its elements are row-contiguous, else a temporary copy that is.
-array make_dense(Encoder& encoder, const char* op, const array& in);
-// The same, but rows (the last axis) need only be contiguous by themselves.
-array make_rows_dense(Encoder& encoder, const char* op, const array& in);
-// Lets `out` take over `in`'s memory when nobody else uses it and it is dense; else allocates.
-void allocate_or_take(Encoder& encoder, const array& in, array& out);
-// `out` holds the elements of `in`, row-contiguous, in memory that may be changed: `in`'s own when
-// nobody else uses it.
-void copy_or_take(Encoder& encoder, const char* op, const array& in, array& out);
 
 }  // namespace holdfast

@@ -114,7 +114,7 @@ void Reshape::encode(Encoder& encoder, const std::vector<array>& inputs,
   if (reshaped_strides(in.shape(), in.strides(), out.shape(), strides)) {
     share(in, out, strides);
   } else {
-    encode_copy(encoder, name(), in, out);
+    encode_copy(encoder, in, out);
   }
 }
 
@@ -138,7 +138,7 @@ void View::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
     return;
   }
   array dense(in.shape(), in.dtype(), nullptr, {});
-  encode_copy(encoder, name(), in, dense);
+  encode_copy(encoder, in, dense);
   share(dense, out, row_major_strides(out.shape()));
 }
 
@@ -148,12 +148,12 @@ void Contiguous::encode(Encoder& encoder, const std::vector<array>& inputs,
   if (in.flags().row_contiguous || (allow_column_major_ && in.flags().col_contiguous)) {
     outputs[0].copy_shared_buffer(in);
   } else {
-    encode_copy(encoder, name(), in, outputs[0]);
+    encode_copy(encoder, in, outputs[0]);
   }
 }
 
 void Copy::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
-  encode_copy(encoder, name(), inputs[0], outputs[0]);
+  encode_copy(encoder, inputs[0], outputs[0]);
 }
 
 }  // namespace holdfast

@@ -51,7 +51,7 @@ void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_donatable()) donatable |= 1u << i;
   }
-  cpu::encode_fused(
+  kernels::cpu::encode_fused(
       encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size()), primitive_name});
 }
 
@@ -89,7 +89,7 @@ void CompiledSteps::encode_separately(Encoder& encoder, const std::vector<array>
     }
   }
   steps.back().output = &output;
-  cpu::encode_fused(encoder, {&output.shape(), used, 0, steps, primitive_name});
+  kernels::cpu::encode_fused(encoder, {&output.shape(), used, 0, steps, primitive_name});
 }
 
 std::vector<Shape> CompiledSteps::output_shapes(const std::vector<array>& inputs) const {
@@ -144,9 +144,10 @@ std::string CompiledSteps::name() const {
   std::string result = primitive_name;
   for (const FusedStep& step : steps_) {
     result += '_';
-    result += step.op == conversion_code
-                  ? "AsType"
-                  : cpu::elementwise_name(static_cast<cpu::ElementwiseOp>(step.op));
+    result +=
+        step.op == conversion_code
+            ? "AsType"
+            : kernels::cpu::elementwise_name(static_cast<kernels::cpu::ElementwiseOp>(step.op));
     for (int i = 0; i < step.arity; ++i) {
       bool is_result = step.values[i] >= FusedStep::result;
       result += is_result ? "_r" : "_i";

@@ -10,8 +10,8 @@
 namespace holdfast::detail {
 namespace {
 
-using cpu::ElementwiseOp;
-using cpu::RowProgram;
+using kernels::cpu::ElementwiseOp;
+using kernels::cpu::RowProgram;
 using Width = RowProgram::Width;
 using Step = RowProgram::Step;
 
@@ -24,7 +24,7 @@ constexpr size_t max_chain_ops = RowProgram::max_chain_stages / 3;
 class Planner {
  public:
   Planner(const RowShape& shape, std::span<const ValueInfo> values)
-      : shape_(shape), values_(values), chains_(cpu::simd::chain_kernels()) {
+      : shape_(shape), values_(values), chains_(kernels::cpu::simd::chain_kernels()) {
     program_.rows = shape.rows();
     program_.length = shape.length();
   }
@@ -53,7 +53,7 @@ class Planner {
     int16_t code = -1;  // of the element-wise table
     std::vector<uint16_t> operands;
     uint16_t result = 0;
-    cpu::ReduceOp reduction = {};
+    kernels::ReduceOp reduction = {};
     bool is_chained = false;
     bool continues_chain = false;
     int in_register = -1;  // the operand that the op before has left there
@@ -79,7 +79,7 @@ class Planner {
     Op op;
     for (int input : call.inputs) op.operands.push_back(places_.at(input));
     if (call.primitive->traits().elementwise < 0) {
-      std::optional<cpu::ReduceOp> reduction = row_reduction(call, values_);
+      std::optional<kernels::ReduceOp> reduction = row_reduction(call, values_);
       if (!reduction) {
         places_[call.outputs[0]] = op.operands[0];  // an alias
         return;
@@ -146,7 +146,7 @@ class Planner {
         largest = program_.rows * program_.length * program_.values[i].item_size;
     }
     // A row begins at a line of the cache.
-    program_.stream = largest > static_cast<int64_t>(cpu::stream_threshold()) &&
+    program_.stream = largest > static_cast<int64_t>(kernels::cpu::stream_threshold()) &&
                       program_.length * int64_t{sizeof(float)} % 64 == 0;
   }
 
@@ -160,14 +160,14 @@ class Planner {
     step.arity = static_cast<uint8_t>(op.operands.size());
     std::copy(op.operands.begin(), op.operands.end(), step.operands);
     step.result = op.result;
-    cpu::Lane lane = cpu::lane_of(dtypes_[op.operands.back()]);
+    kernels::cpu::Lane lane = kernels::cpu::lane_of(dtypes_[op.operands.back()]);
     if (op.kind == Step::Kind::reduce) {
       step.reduction =
-          &cpu::reduce_kernel(op.reduction, dtypes_[op.operands[0]], dtypes_[op.result]);
+          &kernels::cpu::reduce_kernel(op.reduction, dtypes_[op.operands[0]], dtypes_[op.result]);
     } else if (op.code == conversion_code) {
-      step.convert = cpu::convert_kernel(dtypes_[op.operands[0]], dtypes_[op.result]);
+      step.convert = kernels::cpu::convert_kernel(dtypes_[op.operands[0]], dtypes_[op.result]);
     } else {
-      step.kernel = cpu::elementwise_kernel(static_cast<ElementwiseOp>(op.code), lane);
+      step.kernel = kernels::cpu::elementwise_kernel(static_cast<ElementwiseOp>(op.code), lane);
     }
     for (uint16_t operand : op.operands) {
       if (op.kind == Step::Kind::full_op) want_spread(operand, program_.length);
@@ -184,7 +184,7 @@ class Planner {
       step.first = static_cast<uint16_t>(program_.stages.size());
       program_.steps.push_back(step);
     }
-    auto stage = [&](cpu::StageCode code, int value) {
+    auto stage = [&](kernels::cpu::StageCode code, int value) {
       program_.stages.push_back({code, value});
       if (value >= 0) want_spread(static_cast<uint16_t>(value), chains_.tile);
     };
@@ -265,7 +265,7 @@ class Planner {
 
   const RowShape& shape_;
   std::span<const ValueInfo> values_;
-  const cpu::simd::ChainKernels& chains_;
+  const kernels::cpu::simd::ChainKernels& chains_;
   RowProgram program_;
   std::unordered_map<int, uint16_t> places_;  // of numbered values among the program's
   // By value of the program.
@@ -290,7 +290,7 @@ void CompiledRows::encode(Encoder& encoder, const std::vector<array>& inputs,
   SmallVector<char*, 12> addresses;
   int64_t work =
       program_->rows * program_->length * 4 * static_cast<int64_t>(program_->steps.size());
-  for (const array& input : inputs) copies.push_back(make_dense(encoder, name(), input));
+  for (const array& input : inputs) copies.push_back(make_dense(encoder, input));
   for (array& output : outputs) encoder.allocate(output);
   for (const array& input : copies) {
     encoder.input(input);

@@ -24,7 +24,7 @@ class CompiledRows final : public Op {
   const char* name() const override { return "CompiledRows"; }
 
  private:
-  std::shared_ptr<const cpu::RowProgram> program_;
+  std::shared_ptr<const kernels::cpu::RowProgram> program_;
 };
 
 }  // namespace holdfast::detail

@@ -9,7 +9,7 @@
 #include "exec/background.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 #include "ops/elementwise.h"
 
 namespace holdfast::detail {
@@ -44,8 +44,8 @@ std::optional<InputAccess> access_of(const array& input, const Shape& shape, int
   for (size_t i = 0; i < input.ndim(); ++i) {
     if (input.shape()[i] > 1) strides[lead + i] = input.strides()[i];
   }
-  cpu::CollapsedLayout layout =
-      cpu::collapse(std::span(shape.data(), shape.size()), std::span<const int64_t>(strides));
+  kernels::CollapsedLayout layout =
+      kernels::collapse(std::span(shape.data(), shape.size()), std::span<const int64_t>(strides));
   if (layout.is_dense()) return InputAccess::element;
   if (layout.dimensions() != 2) return std::nullopt;
   bool is_row = layout.strides[0] == 0 && layout.strides[1] == 1;
@@ -70,7 +70,7 @@ GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps,
                                    std::span<const size_t> outputs) {
   Steps own{{steps.begin(), steps.end()}, std::vector<char>(steps.size(), 0)};
   for (size_t output : outputs) own.is_output[output] = 1;
-  const cpu::simd::ChainKernels& chains = cpu::simd::chain_kernels();
+  const kernels::cpu::simd::ChainKernels& chains = kernels::cpu::simd::chain_kernels();
   for (const FusedStep& step : steps) {
     bool is_chained = step.dtype == float32 && step.operand_dtype == float32 &&
                       step.op != conversion_code && chains.ops[step.op];
@@ -166,7 +166,8 @@ bool GeneratedKernels::encode(Encoder& encoder, const std::vector<array>& inputs
   if (environment::settings().compile_kernels == CompileKernels::never) return false;
   if (!is_forced()) {
     // Kernels do not write past the cache, as the block engine does with what is larger.
-    if (weight_ < least_weight || outputs.back().nbytes() > cpu::stream_threshold()) return false;
+    if (weight_ < least_weight || outputs.back().nbytes() > kernels::cpu::stream_threshold())
+      return false;
     int64_t work = work_.load(std::memory_order_relaxed);
     if (work < worth_compiling) {
       work += static_cast<int64_t>(outputs.back().size()) * weight_ + call_weight;

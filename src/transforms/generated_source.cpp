@@ -9,7 +9,7 @@
 namespace holdfast::detail {
 namespace {
 
-using cpu::ElementwiseOp;
+using kernels::cpu::ElementwiseOp;
 
 // The exponential of the block engine (kernels/cpu/simd/vector_math.h), number for number.
 constexpr const char* exponential_source = R"(
@@ -291,7 +291,8 @@ std::optional<std::string> generated_source(std::span<const FusedStep> steps,
   if (buffers > most_buffers) return std::nullopt;
   bool uses_exponential = std::any_of(steps.begin(), steps.end(), needs_exponential);
   // Without fused multiplication the block engine's exponential rounds in other places.
-  if (uses_exponential && cpu::instruction_set() == cpu::InstructionSet::baseline) {
+  if (uses_exponential &&
+      kernels::cpu::instruction_set() == kernels::cpu::InstructionSet::baseline) {
     return std::nullopt;
   }
   // Kernels of users have no double.

@@ -28,7 +28,8 @@ int64_t size_of(const Shape& shape) {
 
 }  // namespace
 
-std::optional<cpu::ReduceOp> row_reduction(const Call& call, std::span<const ValueInfo> values) {
+std::optional<kernels::ReduceOp> row_reduction(const Call& call,
+                                               std::span<const ValueInfo> values) {
   const auto* reduce = dynamic_cast<const Reduction*>(call.primitive.get());
   if (reduce == nullptr) return {};
   const Shape& shape = info(values, call.inputs[0]).shape;

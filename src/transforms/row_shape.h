@@ -11,7 +11,7 @@ namespace holdfast::detail {
 
 class RowShape {
  public:
-  using Width = cpu::RowProgram::Width;
+  using Width = kernels::cpu::RowProgram::Width;
 
   // The rows that a call reduces; nothing when it is no reduction along the last axis, or its rows
   // are too few, too short or too long to be worth a program.
@@ -39,6 +39,6 @@ class RowShape {
 };
 
 // Of a call that reduces the last axis alone.
-std::optional<cpu::ReduceOp> row_reduction(const Call& call, std::span<const ValueInfo> values);
+std::optional<kernels::ReduceOp> row_reduction(const Call& call, std::span<const ValueInfo> values);
 
 }  // namespace holdfast::detail

@@ -63,11 +63,11 @@ TEST_CASE("replay: on other instruction sets, the same within rounding") {
     return values;
   };
   std::vector<float> expected = outputs();
-  for (cpu::InstructionSet set : cpu::available_instruction_sets()) {
-    CAPTURE(cpu::instruction_set_name(set));
-    cpu::force_instruction_set(set);
+  for (kernels::cpu::InstructionSet set : kernels::cpu::available_instruction_sets()) {
+    CAPTURE(kernels::cpu::instruction_set_name(set));
+    kernels::cpu::force_instruction_set(set);
     std::vector<float> values = outputs();
-    cpu::unforce_instruction_set();
+    kernels::cpu::unforce_instruction_set();
     REQUIRE(values.size() == expected.size());
     float worst = 0;
     for (size_t i = 0; i < values.size(); ++i) {

@@ -6,8 +6,9 @@
 #include "elementwise_test_support.h"
 
 using namespace holdfast;
-using namespace holdfast::cpu;
-using namespace holdfast::cpu::test;
+using namespace holdfast::kernels;
+using namespace holdfast::kernels::cpu;
+using namespace holdfast::kernels::cpu::test;
 
 namespace {
 

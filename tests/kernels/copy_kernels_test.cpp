@@ -5,7 +5,8 @@
 #include "kernels/strided_test_support.h"
 
 using namespace holdfast;
-using namespace holdfast::cpu;
+using namespace holdfast::kernels;
+using namespace holdfast::kernels::cpu;
 using namespace strided_test;
 
 namespace {
@@ -51,32 +52,32 @@ void check_scatter(Random& random, const View& view) {
 TEST_CASE("collapse merges what one stride can walk") {
   std::vector<int32_t> shape{2, 1, 3, 4};
   CollapsedLayout dense = collapse(shape, dense_strides(shape));
-  CHECK(dense.shape == cpu::Dimensions{24});
+  CHECK(dense.shape == kernels::Dimensions{24});
   CHECK(dense.is_dense());
-  CollapsedLayout sliced = collapse(shape, cpu::Dimensions{24, 12, 4, 1});
-  CHECK(sliced.shape == cpu::Dimensions{2, 12});
-  CollapsedLayout broadcast = collapse(std::vector<int32_t>{5, 6}, cpu::Dimensions{0, 0});
-  CHECK(broadcast.shape == cpu::Dimensions{30});
+  CollapsedLayout sliced = collapse(shape, kernels::Dimensions{24, 12, 4, 1});
+  CHECK(sliced.shape == kernels::Dimensions{2, 12});
+  CollapsedLayout broadcast = collapse(std::vector<int32_t>{5, 6}, kernels::Dimensions{0, 0});
+  CHECK(broadcast.shape == kernels::Dimensions{30});
   CHECK_FALSE(broadcast.is_dense());
-  CollapsedLayout scalar = collapse(std::vector<int32_t>{}, cpu::Dimensions{});
+  CollapsedLayout scalar = collapse(std::vector<int32_t>{}, kernels::Dimensions{});
   CHECK((scalar.size == 1 && scalar.shape.empty() && scalar.is_dense()));
-  CollapsedLayout empty = collapse(std::vector<int32_t>{3, 0}, cpu::Dimensions{0, 1});
+  CollapsedLayout empty = collapse(std::vector<int32_t>{3, 0}, kernels::Dimensions{0, 1});
   CHECK((empty.size == 0 && empty.is_dense()));
-  CollapsedLayout reversed = collapse(std::vector<int32_t>{3, 4}, cpu::Dimensions{-4, -1});
-  CHECK((reversed.shape == cpu::Dimensions{12} && reversed.strides[0] == -1));
+  CollapsedLayout reversed = collapse(std::vector<int32_t>{3, 4}, kernels::Dimensions{-4, -1});
+  CHECK((reversed.shape == kernels::Dimensions{12} && reversed.strides[0] == -1));
   // More than 2^31 elements.
   CollapsedLayout huge =
-      collapse(std::vector<int32_t>{1 << 20, 1 << 20}, cpu::Dimensions{1 << 20, 1});
-  CHECK(huge.shape == cpu::Dimensions{int64_t{1} << 40});
+      collapse(std::vector<int32_t>{1 << 20, 1 << 20}, kernels::Dimensions{1 << 20, 1});
+  CHECK(huge.shape == kernels::Dimensions{int64_t{1} << 40});
 }
 
 TEST_CASE("collapse_jointly keeps a dimension that one view needs") {
   std::vector<int64_t> a{4, 1}, b{0, 1};
   std::span<const int64_t> lists[] = {a, b};
   JointLayout joint = collapse_jointly(std::vector<int32_t>{3, 4}, lists);
-  CHECK(joint.shape == cpu::Dimensions{3, 4});
+  CHECK(joint.shape == kernels::Dimensions{3, 4});
   std::span<const int64_t> same[] = {a, a};
-  CHECK(collapse_jointly(std::vector<int32_t>{3, 4}, same).shape == cpu::Dimensions{12});
+  CHECK(collapse_jointly(std::vector<int32_t>{3, 4}, same).shape == kernels::Dimensions{12});
 }
 
 TEST_CASE("an odometer may start anywhere, and far away") {
@@ -139,7 +140,7 @@ TEST_CASE("transposed matrices, whole and in grains") {
       std::vector<uint32_t> buffer(static_cast<size_t>(rows * columns));
       std::iota(buffer.begin(), buffer.end(), 0u);
       CollapsedLayout layout =
-          collapse(std::vector<int32_t>{columns, rows}, cpu::Dimensions{1, columns});
+          collapse(std::vector<int32_t>{columns, rows}, kernels::Dimensions{1, columns});
       std::vector<uint32_t> dense(buffer.size()), back(buffer.size());
       int64_t grain = copy_grain(layout, 4);
       for (int64_t begin = 0; begin < layout.size; begin += grain) {

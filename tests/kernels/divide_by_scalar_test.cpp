@@ -10,7 +10,8 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/instruction_set.h"
 
-using namespace holdfast::cpu;
+using namespace holdfast::kernels;
+using namespace holdfast::kernels::cpu;
 
 namespace {
 

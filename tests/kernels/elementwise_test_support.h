@@ -17,7 +17,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/instruction_set.h"
 
-namespace holdfast::cpu::test {
+namespace holdfast::kernels::cpu::test {
 
 using Op = ElementwiseOp;
 using Val = Dtype::Val;
@@ -228,4 +228,4 @@ inline bool same_bits_or_nan(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, 8) == 0;
 }
 
-}  // namespace holdfast::cpu::test
+}  // namespace holdfast::kernels::cpu::test

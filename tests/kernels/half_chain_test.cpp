@@ -11,8 +11,9 @@
 #include "elementwise_test_support.h"
 #include "kernels/cpu/chain.h"
 
-using namespace holdfast::cpu;
-using namespace holdfast::cpu::test;
+using namespace holdfast::kernels;
+using namespace holdfast::kernels::cpu;
+using namespace holdfast::kernels::cpu::test;
 
 namespace {
 

@@ -12,7 +12,8 @@
 #include "kernels/strided_test_support.h"
 
 using namespace holdfast;
-using namespace holdfast::cpu;
+using namespace holdfast::kernels;
+using namespace holdfast::kernels::cpu;
 using namespace strided_test;
 
 namespace {

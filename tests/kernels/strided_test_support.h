@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/instruction_set.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
 namespace strided_test {
 
@@ -29,7 +29,7 @@ struct View {
   int64_t offset = 0;
   int64_t buffer_size = 1;
 
-  int64_t size() const { return holdfast::cpu::element_count(shape); }
+  int64_t size() const { return holdfast::kernels::element_count(shape); }
   // Offset from the buffer's start of a row-major position: the plain definition.
   int64_t at(int64_t position) const {
     int64_t result = offset;
@@ -106,30 +106,31 @@ void run_tasks(int64_t count, Order order, const F& run) {
 // Calls f with each instruction set in force.
 template <typename F>
 void on_each_instruction_set(const F& f) {
-  for (holdfast::cpu::InstructionSet set : holdfast::cpu::available_instruction_sets()) {
-    holdfast::cpu::force_instruction_set(set);
-    f(holdfast::cpu::instruction_set_name(set));
+  for (holdfast::kernels::cpu::InstructionSet set :
+       holdfast::kernels::cpu::available_instruction_sets()) {
+    holdfast::kernels::cpu::force_instruction_set(set);
+    f(holdfast::kernels::cpu::instruction_set_name(set));
   }
-  holdfast::cpu::unforce_instruction_set();
+  holdfast::kernels::cpu::unforce_instruction_set();
 }
 
 // The same, and on the last one also with each lesser way to multiply bfloat16 and bytes.
 template <typename F>
 void on_each_product(const F& f) {
-  using holdfast::cpu::BFloat16Products;
+  using holdfast::kernels::cpu::BFloat16Products;
   on_each_instruction_set(f);
-  BFloat16Products best = holdfast::cpu::bfloat16_products();
+  BFloat16Products best = holdfast::kernels::cpu::bfloat16_products();
   auto limited = [&](BFloat16Products most, const char* name) {
     if (best <= most) return;
-    holdfast::cpu::limit_bfloat16_products(most);
+    holdfast::kernels::cpu::limit_bfloat16_products(most);
     f(name);
   };
   limited(BFloat16Products::in_pairs, "bfloat16 in pairs");
   limited(BFloat16Products::in_float32, "bfloat16 in float32");
-  holdfast::cpu::limit_bfloat16_products(BFloat16Products::in_tiles);
-  holdfast::cpu::limit_byte_dot(false);
+  holdfast::kernels::cpu::limit_bfloat16_products(BFloat16Products::in_tiles);
+  holdfast::kernels::cpu::limit_byte_dot(false);
   f("bytes in pairs");
-  holdfast::cpu::limit_byte_dot(true);
+  holdfast::kernels::cpu::limit_byte_dot(true);
 }
 
 // Memory with alignment 64, as kernels get it from the allocator.

@@ -4,7 +4,8 @@
 #include "kernels/cpu/threefry.h"
 #include "kernels/strided_test_support.h"
 
-using namespace holdfast::cpu;
+using namespace holdfast::kernels;
+using namespace holdfast::kernels::cpu;
 using namespace strided_test;
 
 namespace {

@@ -11,7 +11,7 @@ using namespace holdfast::testing;
 
 namespace {
 
-using cpu::ElementwiseOp;
+using kernels::cpu::ElementwiseOp;
 
 // An element in the widest type of its kind. Everything below works on these, so that nothing but
 // reading is compiled once per dtype.

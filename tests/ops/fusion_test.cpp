@@ -142,17 +142,17 @@ void compare(int rows, int columns, uint64_t seeds) {
 
 template <class Body>
 void for_each_instruction_set(Body body) {
-  for (cpu::InstructionSet set : cpu::available_instruction_sets()) {
-    cpu::force_instruction_set(set);
-    INFO(std::string(cpu::instruction_set_name(set)));
+  for (kernels::cpu::InstructionSet set : kernels::cpu::available_instruction_sets()) {
+    kernels::cpu::force_instruction_set(set);
+    INFO(std::string(kernels::cpu::instruction_set_name(set)));
     body();
   }
-  cpu::unforce_instruction_set();
+  kernels::cpu::unforce_instruction_set();
 }
 
 struct StreamThreshold {
-  explicit StreamThreshold(size_t bytes) { cpu::force_stream_threshold(bytes); }
-  ~StreamThreshold() { cpu::unforce_stream_threshold(); }
+  explicit StreamThreshold(size_t bytes) { kernels::cpu::force_stream_threshold(bytes); }
+  ~StreamThreshold() { kernels::cpu::unforce_stream_threshold(); }
 };
 
 }  // namespace

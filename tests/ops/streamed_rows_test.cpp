@@ -23,10 +23,10 @@ array rows_of(Dtype dtype, int length) {
 void check_streaming(const array& x, const std::function<array(const array&)>& op) {
   array through = op(x);
   eval(through);
-  cpu::force_stream_threshold(1);
+  kernels::cpu::force_stream_threshold(1);
   array past = op(x);
   eval(past);
-  cpu::unforce_stream_threshold();
+  kernels::cpu::unforce_stream_threshold();
   CHECK(same(through, past));
 }
 

@@ -342,10 +342,10 @@ TEST_CASE("compile: reductions of rows take in what stands around them") {
       CHECK(names == c.nodes);
       Arrays expected = c.function(inputs);
       for (bool past_cache : {false, true}) {
-        if (past_cache) cpu::force_stream_threshold(1);
+        if (past_cache) kernels::cpu::force_stream_threshold(1);
         Arrays got = compile(c.function)(inputs);
         eval(got);
-        cpu::unforce_stream_threshold();
+        kernels::cpu::unforce_stream_threshold();
         for (size_t k = 0; k < got.size(); ++k) CHECK(same_bits(got[k], expected[k]));
       }
     }

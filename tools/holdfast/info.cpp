@@ -18,8 +18,8 @@ int run_info(Arguments arguments) {
   if (!arguments.empty()) throw UsageError("unexpected argument \"" + arguments[0] + "\"");
   bench::MachineInfo machine = bench::machine_info();
   std::string built;
-  for (cpu::InstructionSet set : cpu::available_instruction_sets()) {
-    built += (built.empty() ? "" : ", ") + std::string(cpu::instruction_set_name(set));
+  for (kernels::cpu::InstructionSet set : kernels::cpu::available_instruction_sets()) {
+    built += (built.empty() ? "" : ", ") + std::string(kernels::cpu::instruction_set_name(set));
   }
   bool is_gpu = default_device() == Device::gpu;
   std::printf("holdfast         %s, built with %s\n", HOLDFAST_VERSION, machine.compiler.c_str());

@@ -141,6 +141,13 @@ Ref<Failure> run_dispatch(const CommandList& list, const Command& command, TaskR
   return nullptr;
 }
 
+void resolve_bindings(const CommandList& list, const Command& command) {
+  if (!command.addresses) return;
+  const Binding* binding = list.bindings.data() + command.first_binding;
+  for (uint32_t i = 0; i < command.binding_count; ++i, ++binding)
+    command.addresses[i] = static_cast<char*>(binding->storage->address) + binding->start;
+}
+
 void run_function_of_program(const Command& command, TaskRunner& runner) {
   struct Waiting {
     explicit Waiting(TaskRunner& r) : runner(r) { runner.begin_waiting(); }
@@ -157,6 +164,7 @@ Ref<Failure> run_command(const CommandList& list, Command& command, TaskRunner& 
   int64_t chunks = (static_cast<int64_t>(command.bytes) + copy_chunk - 1) / copy_chunk;
   switch (command.kind) {
     case Command::Kind::native:
+      resolve_bindings(list, command);
       if (command.may_wait) {
         run_function_of_program(command, runner);
       } else {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(AttentionKernels, attention_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // A split costs the time of some ten keys: where there would be many, they are longer.
@@ -50,7 +50,7 @@ void AttentionPlan::point_at_rows(const AttentionOperands& operands, int64_t gro
                                   int64_t count, int64_t first_key, const void** queries,
                                   simd::AttentionMask* masks) const {
   int64_t batch = group / shape_.key_heads;
-  int64_t mask_item = shape_.mask_kind == simd::MaskKind::boolean ? 1 : compute_item_;
+  int64_t mask_item = shape_.mask_kind == MaskKind::boolean ? 1 : compute_item_;
   for (int64_t i = 0; i < count; ++i) {
     int64_t head = head_of(group, first + i), position = position_of(first + i);
     queries[i] = static_cast<const char*>(operands.queries) +
@@ -59,7 +59,7 @@ void AttentionPlan::point_at_rows(const AttentionOperands& operands, int64_t gro
                      item_;
     int64_t visible = shape_.causal ? shape_.keys - shape_.queries + position + 1 : shape_.keys;
     masks[i].visible = std::clamp<int64_t>(visible - first_key, 0, shape_.keys);
-    if (shape_.mask_kind == simd::MaskKind::none) continue;
+    if (shape_.mask_kind == MaskKind::none) continue;
     masks[i].data = static_cast<const char*>(operands.mask) +
                     (batch * shape_.mask_batch + head * shape_.mask_head +
                      position * shape_.mask_query + first_key * shape_.mask_key) *
@@ -176,4 +176,4 @@ void AttentionPlan::run_combine(int64_t task, const AttentionOperands& operands)
       outputs + first * shape_.value_features * compute_item_, shape_.value_features, sink, to);
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -9,22 +9,7 @@
 
 #include "kernels/cpu/simd/attention_kernels.h"
 
-namespace holdfast::cpu {
-
-// Strides count elements; features are contiguous; a stride of 0 repeats.
-struct AttentionShape {
-  int64_t batch, heads, key_heads;  // heads is a multiple of key_heads: neighbours share keys
-  int64_t queries, keys;
-  int64_t features, value_features;
-  struct Operand {
-    int64_t batch, head, position;
-  };
-  Operand query_strides, key_strides, value_strides;
-  simd::MaskKind mask_kind = simd::MaskKind::none;
-  bool causal = false;  // the last query sees all keys, the one before all but the last, ...
-  int64_t mask_batch = 0, mask_head = 0, mask_query = 0, mask_key = 0;
-  double scale = 1;
-};
+namespace holdfast::kernels::cpu {
 
 struct AttentionOperands {
   const void *queries, *keys, *values;
@@ -73,4 +58,4 @@ class AttentionPlan {
   int64_t row_tasks_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

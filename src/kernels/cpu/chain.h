@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // The code of a stage, for a tile and for a single register at the end of a range.
 struct StageCode {
@@ -66,4 +66,4 @@ struct ChainKernels {
 const ChainKernels& chain_kernels();
 
 }  // namespace simd
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

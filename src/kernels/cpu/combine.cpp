@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 ElementwiseOp op_of(UpdateMode mode) {
@@ -53,4 +53,4 @@ void BlockCombine::operator()(void* target, const void* update, int64_t count) c
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

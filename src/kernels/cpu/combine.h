@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/elementwise.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 enum class UpdateMode : uint8_t { replace, add, multiply, maximum, minimum };
 
@@ -69,4 +69,4 @@ decltype(auto) dispatch_mode(UpdateMode mode, F&& f) {
   return f(std::integral_constant<UpdateMode, UpdateMode::replace>{});
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 namespace {
 
@@ -97,4 +97,4 @@ Complex complex_logaddexp(Complex a, Complex b) {
   return narrow(large + log1p_of(std::exp(small - large)));
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

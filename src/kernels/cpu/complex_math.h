@@ -3,7 +3,7 @@
 // overflows or cancels where the result does not.
 #pragma once
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // One element of the c64 lane; the layout of complex64_t. Plain data, so that the builds for
 // several instruction sets can share it.
@@ -38,4 +38,4 @@ Complex complex_power(Complex base, Complex exponent);
 // The branch is that of the operand with the larger real part.
 Complex complex_logaddexp(Complex a, Complex b);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

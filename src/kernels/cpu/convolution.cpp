@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/convolution_kernels.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(ConvolutionKernels, convolution_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t largest_convolution_rows = 168;
@@ -72,7 +72,6 @@ int64_t ConvolutionPlan::pixel_under(int64_t row, int64_t tap) const {
 void ConvolutionPlan::make_patches(const char* input, int64_t group, int64_t first, int64_t rows,
                                    int64_t k, int64_t depth, char* to) const {
   int64_t pixel_bytes = shape_.channels * item_;
-  const char* channels = input + group * group_channels_ * item_;
   for (int64_t r = 0; r < rows; ++r) {
     char* at = to + r * patch_stride_ * item_;
     for (int64_t step = k; step < k + depth;) {
@@ -81,7 +80,8 @@ void ConvolutionPlan::make_patches(const char* input, int64_t group, int64_t fir
       int64_t pixel = pixel_under(first + r, step / group_channels_);
       auto bytes = static_cast<size_t>(count * item_);
       if (pixel >= 0) {
-        std::memcpy(at, channels + pixel * pixel_bytes + channel * item_, bytes);
+        int64_t from = pixel * pixel_bytes + (group * group_channels_ + channel) * item_;
+        std::memcpy(at, input + from, bytes);
       } else {
         std::memset(at, 0, bytes);
       }
@@ -162,4 +162,4 @@ void ConvolutionPlan::run(int64_t task, const void* input, const void* weights, 
   simd::matmul_kernels().tile(dtype_, tile);
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -7,19 +7,11 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+#include "kernels/plan/convolution.h"
 
-// Up to three spatial dimensions; missing ones come first, with sizes and kernels of 1.
-struct ConvolutionShape {
-  static constexpr int dimensions = 3;
-  int64_t batch, channels, outputs, groups;
-  int64_t size[dimensions], kernel[dimensions], result[dimensions];
-  int64_t stride[dimensions], padding[dimensions], dilation[dimensions], input_dilation[dimensions];
-  bool flip;
-};
+namespace holdfast::kernels::cpu {
 
-// Input [batch, size..., channels], weights [outputs, kernel..., channels / groups] and output
-// [batch, result..., outputs] are dense.
+// Input, weights and output are dense.
 class ConvolutionPlan {
  public:
   // dtype: as of matrix products.
@@ -52,4 +44,4 @@ class ConvolutionPlan {
   size_t patch_bytes_ = 0, scratch_bytes_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

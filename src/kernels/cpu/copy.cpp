@@ -14,7 +14,7 @@
 
 HOLDFAST_SIMD_TABLE(CopyKernels, copy_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // Calls f with a value of the unsigned type that is `itemsize` wide.
@@ -264,4 +264,4 @@ void fill_dense(void* destination, const void* value, size_t itemsize, int64_t c
   (void)stream;
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // dense[i - begin] = view[i] for begin <= i < end. `base` is the address of the view's first
 // element, itemsize is 1, 2, 4 or 8. `dense` does not overlap the view.
@@ -47,4 +47,4 @@ void copy_ahead(void* destination, const void* source, size_t bytes, const void*
 // Fills `count` elements with the one at `value`; `stream` as above.
 void fill_dense(void* destination, const void* value, size_t itemsize, int64_t count, bool stream);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

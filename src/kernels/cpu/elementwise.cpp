@@ -6,7 +6,7 @@
 #include "kernels/cpu/instruction_set.h"
 #include "kernels/cpu/simd/kernel_tables.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 namespace {
 
@@ -181,4 +181,4 @@ void fill_block(void* out, const void* scalar, size_t itemsize, int64_t n) {
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

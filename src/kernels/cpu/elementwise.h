@@ -16,7 +16,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // One value a row of elementwise.def, in table order.
 enum class ElementwiseOp : uint8_t {
@@ -79,4 +79,4 @@ ConvertKernel round_kernel(Dtype::Val half);
 // `n` copies of one scalar of `itemsize` bytes (1, 2, 4 or 8).
 void fill_block(void* out, const void* scalar, size_t itemsize, int64_t n);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -12,7 +12,7 @@
 
 HOLDFAST_SIMD_TABLE(FftKernels, fft_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr double pi = 3.14159265358979323846;
@@ -308,4 +308,4 @@ void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch) {
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

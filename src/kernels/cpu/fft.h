@@ -11,7 +11,9 @@
 #include <memory>
 #include <vector>
 
-namespace holdfast::cpu {
+#include "kernels/plan/fft.h"
+
+namespace holdfast::kernels::cpu {
 
 class FftPlan {
  public:
@@ -55,8 +57,6 @@ class FftPlan {
 // add up to a few million at most), or a new one.
 std::shared_ptr<const FftPlan> fft_plan(int64_t length, bool of_real);
 
-enum class FftKind : uint8_t { complex, to_half, from_half };  // to_half: real input
-
 // Rows. Inputs shorter than they should be are padded with zeros, longer ones cut.
 struct FftRows {
   FftKind kind;
@@ -72,4 +72,4 @@ struct FftRows {
 // length, and aligned to 8 bytes). `scratch`: row_floats() for each row.
 void transform_rows(const FftPlan& plan, const FftRows& rows, float* scratch);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -7,9 +7,9 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fused_program.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int16_t astype_code = static_cast<int16_t>(ElementwiseOp::count);
@@ -550,4 +550,4 @@ class Planner {
 
 void encode_fused(Encoder& encoder, const FusedGroup& group) { Planner(encoder, group).encode(); }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -8,10 +8,10 @@
 
 #include "graph/op.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Gives every output of the group memory (an input's, where it may be taken over) and encodes the
 // pass.
 void encode_fused(Encoder& encoder, const FusedGroup& group);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

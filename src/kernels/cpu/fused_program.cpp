@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/copy.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // How far ahead of a block of single ops inputs are fetched, in elements.
@@ -194,4 +194,4 @@ void FusedProgram::operator()(int64_t first_task, int64_t last_task) const {
   Run(*this, first_task * task_elements, std::min(size, last_task * task_elements));
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -12,9 +12,9 @@
 
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Where the elements of a value are while the block is worked on.
 struct Location {
@@ -90,4 +90,4 @@ struct FusedProgram {
   void operator()(int64_t first_task, int64_t last_task) const;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

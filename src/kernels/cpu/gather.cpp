@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/copy.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t task_bytes = 128 << 10;
@@ -110,4 +110,4 @@ IndexStatus GatherAxisPlan::run(int64_t task, const void* input, const void* ind
   return {};
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

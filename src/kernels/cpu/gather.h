@@ -8,9 +8,9 @@
 #include <holdfast/dtype.h>
 
 #include "kernels/cpu/index_offsets.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // output[outer..., indices..., inner...] = input[outer..., indices[...], inner...], dense and
 // row-major, where `outer` are the axes before `axis` and `inner` those behind it. Negative indices
@@ -65,4 +65,4 @@ class GatherAxisPlan {
   int64_t size_;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

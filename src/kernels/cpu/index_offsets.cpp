@@ -8,7 +8,7 @@
 
 HOLDFAST_SIMD_TABLE(IndexKernels, index_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 int64_t value_at(Dtype::Val type, const void* values, int64_t offset) {
@@ -73,4 +73,4 @@ void gather_elements(size_t itemsize, const void* base, const int64_t* offsets, 
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

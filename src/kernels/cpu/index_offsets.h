@@ -7,10 +7,10 @@
 
 #include <holdfast/dtype.h>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/index_kernels.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // What a task met. An index that would leave its axis is never followed: the task stops there, and
 // says which.
@@ -43,4 +43,4 @@ struct IndexView {
 void gather_elements(size_t itemsize, const void* base, const int64_t* offsets, int64_t count,
                      void* to);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/copy.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t part_elements = 4096;  // of a slice, from which on it is worth sharing
@@ -123,4 +123,4 @@ IndexStatus ScatterSlices::run(int64_t task, std::span<const void* const> indice
   });
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

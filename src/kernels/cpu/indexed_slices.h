@@ -9,9 +9,9 @@
 
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/index_offsets.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Turns the values of several index arrays of one shape into offsets. Negative values count from
 // the end of their axis.
@@ -72,4 +72,4 @@ class ScatterSlices {
   int64_t part_ = 1, tasks_ = 1;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

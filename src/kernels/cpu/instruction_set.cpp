@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 namespace {
 
@@ -106,4 +106,4 @@ void force_instruction_set(InstructionSet set) {
 
 void unforce_instruction_set() { current().store(best(), std::memory_order_relaxed); }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

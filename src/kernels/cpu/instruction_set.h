@@ -8,7 +8,7 @@
 
 #include "base/machine.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 using machine::instruction_set_name;
 using machine::InstructionSet;
@@ -39,4 +39,4 @@ void unforce_instruction_set();
 void limit_bfloat16_products(BFloat16Products most);
 void limit_byte_dot(bool allowed);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

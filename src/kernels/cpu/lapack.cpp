@@ -10,7 +10,7 @@
 
 #include "base/sync.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // Every call happens with this held.
@@ -278,4 +278,4 @@ HOLDFAST_INSTANTIATE_ANY(std::complex<float>)
 #undef HOLDFAST_INSTANTIATE
 #undef HOLDFAST_INSTANTIATE_ANY
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // T: float or double; where results are of RealOf<T>, std::complex<float> too. Inputs are not
 // changed unless said. All throw std::runtime_error when LAPACK
@@ -42,4 +42,4 @@ void lapack_eigh(const T* a, int n, bool upper, RealOf<T>* values, T* vectors);
 template <typename T>
 void lapack_eig(const T* a, int n, std::complex<float>* values, std::complex<float>* vectors);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(MatmulKernels, matmul_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t largest_rows =
@@ -202,4 +202,4 @@ void MatmulPlan::run(int64_t task, const void* a, const void* b, void* c,
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

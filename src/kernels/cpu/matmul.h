@@ -10,9 +10,9 @@
 
 #include <holdfast/dtype.h>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // How a stack of matrices lies in memory; strides count elements and may be anything. Batch strides
 // belong to the common (broadcast) batch shape: 0 where the operand is repeated.
@@ -66,4 +66,4 @@ class MatmulPlan {
   size_t task_scratch_bytes_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -8,7 +8,7 @@
 
 HOLDFAST_SIMD_TABLE(NormKernels, norm_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // The first rows of a task come from memory that nobody has asked for: tasks are longer where there
@@ -56,4 +56,4 @@ void NormPlan::run(int64_t task, const void* input, const void* weight, const vo
   if (stream) end_stream();
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -7,11 +7,10 @@
 
 #include <holdfast/dtype.h>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
+#include "kernels/plan/norm.h"
 
-namespace holdfast::cpu {
-
-enum class NormKind : uint8_t { rms, layer };
+namespace holdfast::kernels::cpu {
 
 // Tasks are fixed groups of rows.
 class NormPlan {
@@ -38,4 +37,4 @@ class NormPlan {
   int64_t tasks_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -9,7 +9,7 @@
 
 HOLDFAST_SIMD_TABLE(QuantizeKernels, quantize_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // Codes of 4-bit floats by the magnitude they round to; halves go down.
@@ -87,4 +87,4 @@ void quantize_row(const QuantizedFormat& format, const float* from, int64_t coun
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

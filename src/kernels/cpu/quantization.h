@@ -11,7 +11,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 enum class QuantizationMode : uint8_t { affine, mxfp4, mxfp8, nvfp4 };
 
@@ -82,4 +82,4 @@ class QuantizedProductPlan {
   size_t scratch_bytes_ = 0, stage_bytes_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

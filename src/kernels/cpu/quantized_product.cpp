@@ -2,15 +2,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/quantization.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
 #include "kernels/cpu/simd/quantized_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(QuantizedKernels, quantized_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 namespace {
 
@@ -251,4 +251,4 @@ void QuantizedProductPlan::run_many(const char* x, const QuantizedMatrix& w, int
   simd::matmul_kernels().tile(dtype_, tile);
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -11,7 +11,7 @@ HOLDFAST_SIMD_TABLE(ReduceSumKernels, reduce_sum_kernels)
 HOLDFAST_SIMD_TABLE(ReduceOrderKernels, reduce_order_kernels)
 HOLDFAST_SIMD_TABLE(ReduceArgKernels, reduce_arg_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // All of these shape the result's bits: they depend on nothing but the shape.
@@ -36,37 +36,6 @@ const simd::ReduceKernel& reduce_kernel(ReduceOp op, Dtype::Val input, Dtype::Va
       return *simd::reduce_arg_kernels().find(op, input);
     default:
       return *simd::reduce_order_kernels().find(op, input);
-  }
-}
-
-bool has_identity(ReduceOp op) {
-  return op == ReduceOp::sum || op == ReduceOp::prod || op == ReduceOp::all || op == ReduceOp::any;
-}
-
-Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input) {
-  using Val = Dtype::Val;
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::prod:
-      switch (input) {
-        case Val::bool_:
-        case Val::int8:
-        case Val::int16:
-          return Val::int32;
-        case Val::uint8:
-        case Val::uint16:
-          return Val::uint32;
-        default:
-          return input;
-      }
-    case ReduceOp::min:
-    case ReduceOp::max:
-      return input;
-    case ReduceOp::all:
-    case ReduceOp::any:
-      return Val::bool_;
-    default:
-      return Val::uint32;
   }
 }
 
@@ -324,4 +293,4 @@ void ReducePlan::run(int stage, int64_t task, const void* input, void* output,
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

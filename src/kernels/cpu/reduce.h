@@ -11,18 +11,10 @@
 
 #include <holdfast/dtype.h>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/reduce_kernels.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
-
-// Whether reducing no elements has a value: sum 0, prod 1, all true, any false. Others must not be
-// planned over an empty axis (with a non-empty output).
-bool has_identity(ReduceOp op);
-
-// sum, prod: bool and narrow signed integers give int32, narrow unsigned ones uint32, others stay.
-// min, max stay. all, any give bool; argmin, argmax give uint32.
-Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input);
+namespace holdfast::kernels::cpu {
 
 // What reduces elements of this type, for those who walk memory themselves.
 // `output` is reduce_output_type, or float32 for the sum of a half type.
@@ -80,4 +72,4 @@ class ReducePlan {
   size_t scratch_bytes_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

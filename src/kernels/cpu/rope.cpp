@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/rope_kernels.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(RopeKernels, rope_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t rope_task_elements = int64_t{64} << 10;
@@ -72,7 +72,7 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
   auto* cosines = reinterpret_cast<float*>(own_rates + padded_pairs_);
   float* sines = cosines + padded_pairs_ * positions_per_task_;
   const double* rates = rates_.data();
-  if (frequencies != nullptr) {
+  if (rates_.empty()) {
     for (int64_t i = 0; i < padded_pairs_; ++i) {
       own_rates[i] = i < pairs_ ? 1.0 / static_cast<double>(frequencies[i]) : 0.0;
     }
@@ -95,4 +95,4 @@ void RopePlan::run(int64_t task, const void* input, const int64_t* offsets, int6
   if (stream_) end_stream();
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -8,7 +8,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 namespace simd {
 struct RopeKernels;
@@ -31,8 +31,8 @@ class RopePlan {
 
   int64_t tasks() const { return tasks_; }
   size_t task_scratch_bytes() const;
-  // One offset per batch, `offset_stride` apart (0: one for all). `frequencies`: float32, `pairs`
-  // of them, or null with a base.
+  // One offset per batch, `offset_stride` apart (0: one for all). `frequencies`: `pairs` of
+  // them; not used with a base.
   void run(int64_t task, const void* input, const int64_t* offsets, int64_t offset_stride,
            const float* frequencies, void* output, void* task_scratch) const noexcept;
 
@@ -51,4 +51,4 @@ class RopePlan {
   int64_t tasks_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

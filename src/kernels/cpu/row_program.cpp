@@ -5,7 +5,7 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/task_scratch.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 using Width = RowProgram::Width;
@@ -160,4 +160,4 @@ void RowProgram::run(int64_t first_task, int64_t last_task, char* const* address
   if (stream) end_stream();
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

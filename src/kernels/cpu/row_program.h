@@ -14,7 +14,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/simd/reduce_kernels.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 struct RowProgram {
   // How many elements a value has.
@@ -67,4 +67,4 @@ struct RowProgram {
   void run(int64_t first_task, int64_t last_task, char* const* addresses) const;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

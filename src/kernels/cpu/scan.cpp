@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/simd/target_table.h"
+#include "kernels/plan/layout.h"
 
 HOLDFAST_SIMD_TABLE(ScanKernels, scan_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 // All of these shape the result's bits: they depend on nothing but the shape.
@@ -131,4 +131,4 @@ void ScanPlan::run(int64_t phase, int64_t task, const void* in, void* out,
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/simd/scan_kernels.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Runs as phases, one after the other; the tasks of one phase in any order. Where there are too few
 // lines to share, lines are cut into chunks (by shape alone): their totals, then what comes before
@@ -58,4 +58,4 @@ class ScanPlan {
   size_t scratch_bytes_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

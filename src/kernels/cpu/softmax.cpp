@@ -9,7 +9,7 @@
 
 HOLDFAST_SIMD_TABLE(SoftmaxKernels, softmax_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t softmax_task_elements = int64_t{64} << 10;
@@ -166,4 +166,4 @@ void SoftmaxPlan::run_strided(int64_t begin, int64_t end, const char* input, cha
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

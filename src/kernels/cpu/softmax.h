@@ -7,9 +7,9 @@
 
 #include <holdfast/dtype.h>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Tasks are fixed groups of rows (a row: the positions that are normalised together). float16 and
 // bfloat16 compute in float32 and round once; a row of only -infinity gives NaN, as in NumPy. Rows
@@ -46,4 +46,4 @@ class SoftmaxPlan {
   int64_t tasks_ = 0;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

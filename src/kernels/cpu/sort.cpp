@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/cpu/layout.h"
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int radix = 256;
@@ -215,23 +215,22 @@ struct LongRow {
 
 }  // namespace
 
-SortPlan::SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg, int64_t kth)
-    : dtype_(dtype),
-      is_arg_(is_arg),
+SortPlan::SortPlan(const SortKind& kind, Dtype::Val dtype, int64_t rows, int64_t length)
+    : kind_(kind),
+      dtype_(dtype),
       rows_(rows),
       length_(length),
-      kth_(kth),
-      item_size_(static_cast<int64_t>(cpu::item_size(dtype))) {
+      item_size_(static_cast<int64_t>(kernels::item_size(dtype))) {
   rows_per_task_ = std::max<int64_t>(1, sort_task_elements / std::max<int64_t>(1, length));
-  if (length < long_row || rows >= few_rows || kth != whole) return;
+  if (length < long_row || rows >= few_rows || kind.kth != SortKind::whole) return;
   chunk_ = std::max(least_chunk, divide_up(length, most_chunks));
   chunks_ = divide_up(length, chunk_);
   // Loading, three phases a byte, storing.
   phases_per_row_ = 3 * item_size_ + 2;
   dispatch_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    scratch_bytes_ = is_arg ? LongRow<Item<T, true>>::bytes(length, chunks_)
-                            : LongRow<Item<T, false>>::bytes(length, chunks_);
+    scratch_bytes_ = kind.is_arg ? LongRow<Item<T, true>>::bytes(length, chunks_)
+                                 : LongRow<Item<T, false>>::bytes(length, chunks_);
   });
 }
 
@@ -259,10 +258,10 @@ void SortPlan::run_typed(int64_t phase, int64_t task, const T* in, void* out_byt
     for (int64_t row = begin; row < end; ++row) {
       for (int64_t i = 0; i < length_; ++i) memory[i] = I::make(in[row * length_ + i], i);
       const I* sorted = memory.get();
-      if (kth_ == whole) {
+      if (kind_.kth == SortKind::whole) {
         sorted = sort_items(memory.get(), memory.get() + length_, length_);
       } else {
-        select_item(memory.get(), memory.get() + length_, length_, kth_);
+        select_item(memory.get(), memory.get() + length_, length_, kind_.kth);
       }
       for (int64_t i = 0; i < length_; ++i) {
         out[row * length_ + i] = static_cast<R>(sorted[i].result());
@@ -290,7 +289,7 @@ void SortPlan::run(int64_t phase, int64_t task, const void* in, void* out, void*
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(in);
     char* memory = static_cast<char*>(scratch);
-    if (is_arg_) {
+    if (kind_.is_arg) {
       run_typed<T, true>(phase, task, from, out, memory);
     } else {
       run_typed<T, false>(phase, task, from, out, memory);
@@ -332,4 +331,4 @@ void search_sorted(Dtype::Val dtype, const void* sorted, int64_t count, int64_t 
   });
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -6,7 +6,9 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+#include "kernels/plan/sort.h"
+
+namespace holdfast::kernels::cpu {
 
 // A radix sort from the least significant byte on; equal elements keep their order. What it gives
 // does not depend on how it is cut. Rows are sorted whole by one task each, but for a few long
@@ -15,10 +17,8 @@ namespace holdfast::cpu {
 // place asked for, by one task a row.
 class SortPlan {
  public:
-  static constexpr int64_t whole = -1;
-  // `is_arg`: the output holds uint32 indices; length is then at most 2^32. `kth`: only that place
-  // gets the element that belongs there, with no greater one before it and no smaller one behind.
-  SortPlan(Dtype::Val dtype, int64_t rows, int64_t length, bool is_arg, int64_t kth = whole);
+  // Indices: length is at most 2^32.
+  SortPlan(const SortKind& kind, Dtype::Val dtype, int64_t rows, int64_t length);
 
   // Phases run one after the other, the tasks of one phase in any order.
   int64_t phases() const { return chunks_ == 0 ? 1 : rows_ * phases_per_row_; }
@@ -36,9 +36,9 @@ class SortPlan {
   template <typename T, bool is_arg>
   void run_typed(int64_t phase, int64_t task, const T* in, void* out, char* scratch) const;
 
+  SortKind kind_;
   Dtype::Val dtype_;
-  bool is_arg_;
-  int64_t rows_, length_, kth_;
+  int64_t rows_, length_;
   int64_t item_size_;
   int64_t rows_per_task_ = 1;
   // Long rows: chunks of a row, 0 where rows are sorted whole.
@@ -52,4 +52,4 @@ class SortPlan {
 void search_sorted(Dtype::Val dtype, const void* sorted, int64_t count, int64_t stride,
                    const void* values, int64_t value_count, bool right, uint32_t* result);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -9,7 +9,7 @@
 
 #include <holdfast/types.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 template <size_t size>
 using UnsignedOfSize = std::conditional_t<
@@ -67,4 +67,4 @@ bool comes_before(T a, T b) {
   return key_of<true>(a) < key_of<true>(b);
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // Aligned to 64 bytes; null for no bytes. Throws std::bad_alloc.
 class TaskScratch {
@@ -26,4 +26,4 @@ class TaskScratch {
   std::unique_ptr<void, Free> memory_;
 };
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

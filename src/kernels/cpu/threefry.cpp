@@ -8,7 +8,7 @@
 
 HOLDFAST_SIMD_TABLE(RandomKernels, random_kernels)
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 namespace {
 
 constexpr int64_t words_per_task = int64_t{16} << 10;
@@ -74,4 +74,4 @@ void RandomBitsPlan::run(int64_t task, const uint32_t* keys, void* output) const
   }
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

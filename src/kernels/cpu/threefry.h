@@ -25,9 +25,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 struct RandomWords {
   uint32_t first, second;
@@ -58,4 +58,4 @@ class RandomBitsPlan {
 // Words [begin, end) of the `count` words of one key.
 void random_words(RandomWords key, int64_t count, int64_t begin, int64_t end, uint32_t* to);
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -6,12 +6,11 @@
 #include "kernels/cpu/simd/matmul_panels.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 using simd::AttentionBlock;
 using simd::AttentionMask;
-using simd::MaskKind;
 
 constexpr int64_t key_block = 256;  // of `whole`
 constexpr int64_t most_rows = simd::attention_rows;
@@ -416,4 +415,4 @@ extern const simd::AttentionKernels attention_kernels;
 const simd::AttentionKernels attention_kernels{partial, partial_scratch, whole, whole_scratch,
                                                combine};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -6,9 +6,9 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu::simd {
+#include "kernels/plan/attention.h"
 
-enum class MaskKind : uint8_t { none, boolean, additive };
+namespace holdfast::kernels::cpu::simd {
 
 // What a query may see. A score that is masked away by a boolean or by `visible` becomes the lowest
 // finite number, so a query that sees nothing takes the mean of all values.
@@ -64,4 +64,4 @@ struct AttentionKernels {
 // Of the instruction set in use.
 const AttentionKernels& attention_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

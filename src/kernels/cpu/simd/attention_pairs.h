@@ -8,7 +8,7 @@
 
 #if defined(__AVX512F__)
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 #define HOLDFAST_BFLOAT16_DOT __attribute__((target("avx512bf16")))
 
@@ -198,6 +198,6 @@ inline void weigh_pair_rows(const simd::AttentionBlock& block, int64_t stride,
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET
 
 #endif

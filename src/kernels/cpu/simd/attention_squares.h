@@ -7,7 +7,7 @@
 
 #if defined(__AVX512F__)
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 inline constexpr int64_t most_square_features = 512;
 inline constexpr int64_t square_keys = 4 * square;  // scored at once
@@ -168,6 +168,6 @@ HOLDFAST_TILES __attribute__((noinline)) inline void weigh_squares(
   order_features(outputs, block.rows * block.value_features);
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET
 
 #endif

@@ -5,7 +5,7 @@
 #include "kernels/cpu/simd/half_pairs.h"
 #include "kernels/cpu/simd/kernel_tables.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 // How far ahead of the tile `fetch` goes, in bytes. Into the second-level cache: in the first one
@@ -468,4 +468,4 @@ const simd::ChainKernels& chain_kernels() {
   return kernels;
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

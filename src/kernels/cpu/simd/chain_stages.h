@@ -9,7 +9,7 @@
 #include "kernels/cpu/simd/math.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 inline constexpr int64_t tile_size = 8 * float_count;
 
@@ -146,4 +146,4 @@ void run_as_chain(void* out, const void* const* in, int64_t n) {
   run_chain(stages, 0, n);
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

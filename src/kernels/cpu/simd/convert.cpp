@@ -3,7 +3,7 @@
 #include "kernels/cpu/simd/kernel_tables.h"
 #include "kernels/cpu/simd/math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 namespace {
 
@@ -227,4 +227,4 @@ ConvertKernel half_converter(Dtype::Val from, Dtype::Val to) {
                                    : converter_to_half<BFloat16>(lane_of(from));
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -3,7 +3,7 @@
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/matmul_vector.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 // `vectors` vectors of channels, from `first` on; `count` < 0: all of their lanes are there.
@@ -83,4 +83,4 @@ void order_weights(Dtype::Val dtype, const void* weights, int64_t channels, int6
 extern const simd::ConvolutionKernels convolution_kernels;
 const simd::ConvolutionKernels convolution_kernels{order_weights, depthwise};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

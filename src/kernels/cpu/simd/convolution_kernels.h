@@ -5,7 +5,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 // One pixel of a depthwise convolution.
 struct DepthwisePixel {
@@ -26,4 +26,4 @@ struct ConvolutionKernels {
 
 const ConvolutionKernels& convolution_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 struct CopyKernels {
   // destination[c * destination_stride + r] = source[r * source_stride + c] for r < rows, c <
@@ -23,4 +23,4 @@ struct CopyKernels {
 // Of the instruction set in use.
 const CopyKernels& copy_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

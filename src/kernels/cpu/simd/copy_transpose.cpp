@@ -13,7 +13,7 @@
 #include "kernels/cpu/simd/copy_kernels.h"
 #include "kernels/cpu/simd/vectorise.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 #if defined(__AVX512F__)
@@ -240,4 +240,4 @@ void stream_lines(void* destination, const void* source, int64_t lines, const vo
 extern const simd::CopyKernels copy_kernels;
 const simd::CopyKernels copy_kernels{transpose, reverse, fill, stream_lines};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

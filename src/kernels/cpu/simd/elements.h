@@ -16,7 +16,7 @@
 #include "kernels/cpu/simd/half_pairs.h"
 #include "kernels/cpu/simd/vectorise.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 #if defined(__AVX512F__)
 inline constexpr int vector_bytes = 64;
@@ -432,4 +432,4 @@ inline F add_lanes(Lanes<F> total) {
   return lanes[0];
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -1,7 +1,7 @@
 // The element-wise kernels of bool and the integers of 8 and 16 bits.
 #include "kernels/cpu/simd/lane_kernels.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 const BlockKernel* narrow_integer_kernels(Lane lane) {
   switch (lane) {
@@ -20,4 +20,4 @@ const BlockKernel* narrow_integer_kernels(Lane lane) {
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

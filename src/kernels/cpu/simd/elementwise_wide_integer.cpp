@@ -1,7 +1,7 @@
 // The element-wise kernels of the integers of 32 and 64 bits.
 #include "kernels/cpu/simd/lane_kernels.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 const BlockKernel* wide_integer_kernels(Lane lane) {
   switch (lane) {
@@ -18,4 +18,4 @@ const BlockKernel* wide_integer_kernels(Lane lane) {
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

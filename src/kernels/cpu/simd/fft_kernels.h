@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 // One stage of a transform that sorts itself (Stockham): for p < groups, k < stride, v < radix
 //   to[k + stride (radix p + v)] = w[p, v] * sum over u of from[k + stride (p + groups u)] r^(u v)
@@ -35,4 +35,4 @@ struct FftKernels {
 // Of the instruction set in use.
 const FftKernels& fft_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

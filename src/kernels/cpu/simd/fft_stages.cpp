@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd/elements.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 using simd::FftStage;
@@ -172,4 +172,4 @@ void fold(float* real, float* imag, int64_t h, int64_t rows, const float* root_r
 extern const simd::FftKernels fft_kernels;
 const simd::FftKernels fft_kernels{stage, split, join, fold};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

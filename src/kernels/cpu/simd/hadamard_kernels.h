@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 struct HadamardKernels {
   // In place: H_factor ⊗ H_power times the row, times `scale`. `power` is a power of two; bit j of
@@ -14,4 +14,4 @@ struct HadamardKernels {
 // Of the instruction set in use.
 const HadamardKernels& hadamard_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

@@ -2,7 +2,7 @@
 #include "kernels/cpu/simd/hadamard_kernels.h"
 #include "kernels/cpu/simd/vectorise.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 constexpr int64_t cached = 4096;  // elements that stay in the first-level cache
@@ -63,4 +63,4 @@ void transform(float* row, int64_t factor, int64_t power, const uint32_t* signs,
 extern const simd::HadamardKernels hadamard_kernels;
 const simd::HadamardKernels hadamard_kernels{transform};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

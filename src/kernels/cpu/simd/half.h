@@ -6,7 +6,7 @@
 #include "kernels/cpu/simd/loops.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 struct Float16 {
   static float decode(uint16_t half) {
@@ -106,4 +106,4 @@ struct RoundHalf<Float16> {
 };
 #endif
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

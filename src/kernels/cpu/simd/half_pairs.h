@@ -9,7 +9,7 @@
 // For functions that use the processor's own conversion to bfloat16: has_bfloat16_dot().
 #define HOLDFAST_NATIVE_BFLOAT16 __attribute__((target("avx512bf16")))
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 struct FloatPair {
   __m512 first, second;
@@ -115,5 +115,5 @@ inline __attribute__((always_inline)) __m512i narrow_float16(FloatPair values) {
   return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(first), second, 1);
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET
 #endif

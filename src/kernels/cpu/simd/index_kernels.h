@@ -5,7 +5,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels::cpu {
 
 // An axis that an index array points into.
 struct IndexedAxis {
@@ -28,4 +28,4 @@ struct IndexKernels {
 const IndexKernels& index_kernels();
 
 }  // namespace simd
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -2,7 +2,7 @@
 #include "kernels/cpu/simd/index_kernels.h"
 #include "kernels/cpu/simd/vectorise.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 // Values below 0 or beyond `room` may not be followed. A uint64 beyond int64 comes out negative: it
@@ -76,4 +76,4 @@ int64_t find_offsets(Dtype::Val type, const void* values, int64_t step, int64_t 
 extern const simd::IndexKernels index_kernels;
 const simd::IndexKernels index_kernels{find_offsets};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -7,7 +7,7 @@
 // One row an op, in the order of elementwise.def; nullptr where the op rejects the lane. The first
 // two take the integer lanes of that width (narrow: with b8).
 #define HOLDFAST_DECLARE_KERNEL_TABLES(target)                  \
-  namespace holdfast::cpu::target {                             \
+  namespace holdfast::kernels::cpu::target {                    \
   const BlockKernel* narrow_integer_kernels(Lane lane);         \
   const BlockKernel* wide_integer_kernels(Lane lane);           \
   const BlockKernel* float_kernels();                           \

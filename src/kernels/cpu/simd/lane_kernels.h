@@ -5,7 +5,7 @@
 #include "kernels/cpu/simd/kernel_tables.h"
 #include "kernels/cpu/simd/math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 // in_types of elementwise.def, as a question about the element type of a lane.
 namespace accepts {
@@ -97,4 +97,4 @@ const BlockKernel* lane_kernels() {
   return kernels;
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

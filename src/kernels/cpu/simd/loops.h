@@ -27,7 +27,7 @@
 
 #define HOLDFAST_INLINE static inline __attribute__((always_inline))
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 // One element of the b8 lane, 0 or 1: a type of its own, so that ops can tell it from uint8_t.
 struct Bool {
@@ -243,4 +243,4 @@ struct TernaryLoop {
   }
 };
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -11,7 +11,7 @@
 #include "kernels/cpu/simd/loops.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 // The unsigned type to compute in: at least 32 bits, since narrower ones promote to signed int.
 template <AnyInteger T>
@@ -623,4 +623,4 @@ struct Select {
   }
 };
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

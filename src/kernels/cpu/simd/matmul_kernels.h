@@ -6,7 +6,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 // c[i, j] = sum over k of a[i, k] * b[k, j]. Strides count elements and may be anything; c is
 // written row by row, its rows `c_stride` apart. An element's sum runs in one fixed order, which
@@ -66,4 +66,4 @@ struct MatmulKernels {
 // Of the instruction set in use.
 const MatmulKernels& matmul_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

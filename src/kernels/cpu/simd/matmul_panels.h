@@ -9,7 +9,7 @@
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/matmul_vector.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 // Registers: kernel_rows x 2 vectors of C.
 #if defined(__AVX512F__)
@@ -389,4 +389,4 @@ void multiply_block(int64_t rows, int64_t height, int64_t columns, int64_t units
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -11,7 +11,7 @@
 
 #define HOLDFAST_TILES __attribute__((target("amx-tile,amx-bf16")))
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 inline constexpr int64_t square = 16;
 inline constexpr int64_t square_units = square * square;
@@ -142,5 +142,5 @@ HOLDFAST_TILES void multiply_block(int64_t rows, int64_t, int64_t columns, int64
   _tile_release();
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET
 #endif

@@ -7,7 +7,7 @@
 #include "kernels/cpu/simd/matmul_squares.h"
 #include "kernels/cpu/simd/matmul_vector.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 // Units of depth: a panel of A (kernel_rows x depth_block) stays in the first-level cache, a block
@@ -290,4 +290,4 @@ void add_parts_of(Dtype::Val dtype, const void* parts, int64_t count, int64_t st
 extern const simd::MatmulKernels matmul_kernels;
 const simd::MatmulKernels matmul_kernels{tile_product, scratch_bytes, matrix_vector, add_parts_of};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

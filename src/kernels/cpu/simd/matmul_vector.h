@@ -8,7 +8,7 @@
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/matmul_kernels.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 // a * b + c, fused where the instruction set has it.
 inline NativeVector<float>::type fused_multiply_add(NativeVector<float>::type a,
@@ -295,4 +295,4 @@ void add_parts(const void* parts, int64_t count, int64_t stride, int64_t outputs
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -5,7 +5,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 // Rows of `length` contiguous elements. `weight` and `bias` have the rows' dtype and length, or are
 // null. Half types compute in float32 and round once. The order of a row's sums depends on the
@@ -33,4 +33,4 @@ struct NormKernels {
 // Of the instruction set in use.
 const NormKernels& norm_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

@@ -8,7 +8,7 @@
 
 #define HOLDFAST_INLINE_METHOD inline __attribute__((always_inline))
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 // How far ahead of the sums memory is asked for; the processor alone does not look far enough.
@@ -299,4 +299,4 @@ void normalise_as(Dtype::Val dtype, const simd::NormRows& rows) {
 extern const simd::NormKernels norm_kernels;
 const simd::NormKernels norm_kernels{normalise_as<Rms>, normalise_as<Layer>};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

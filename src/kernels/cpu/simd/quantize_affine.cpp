@@ -2,7 +2,7 @@
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/quantized_kernels.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 constexpr int64_t largest_group = 128;
@@ -88,4 +88,4 @@ void quantize_affine(const float* from, int64_t count, int bits, uint8_t* codes,
 extern const simd::QuantizeKernels quantize_kernels;
 const simd::QuantizeKernels quantize_kernels{quantize_affine, pack};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

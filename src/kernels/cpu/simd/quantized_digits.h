@@ -17,7 +17,7 @@
 
 #if defined(__AVX512F__)
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 inline constexpr int64_t digit_block = 128;
 inline constexpr int digits = 3, digit_bits = 8, integer_bits = 21;
@@ -244,6 +244,6 @@ void dot_all_rows(const void* prepared, int64_t depth, const simd::QuantizedRow&
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET
 
 #endif

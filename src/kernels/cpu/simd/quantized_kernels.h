@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/quantization.h"
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 struct QuantizedRow {
   const void* codes;
@@ -61,4 +61,4 @@ struct QuantizeKernels {
 const QuantizedKernels& quantized_kernels();
 const QuantizeKernels& quantize_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

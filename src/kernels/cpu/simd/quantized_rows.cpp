@@ -5,7 +5,7 @@
 #include "kernels/cpu/simd/quantized_digits.h"
 #include "kernels/cpu/simd/quantized_kernels.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 using simd::QuantizedRow;
@@ -247,4 +247,4 @@ extern const simd::QuantizedKernels quantized_kernels;
 const simd::QuantizedKernels quantized_kernels{
     dequantize, dot, add_scaled, widen_values, narrow_values, prepare_or_null, dot_or_null};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 struct RandomKernels {
   // first[i], second[i] = threefry(key, {counter0 + i, counter1 + i}) for i < count, counters
@@ -15,4 +15,4 @@ struct RandomKernels {
 // Of the instruction set in use.
 const RandomKernels& random_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

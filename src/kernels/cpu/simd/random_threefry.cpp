@@ -3,7 +3,7 @@
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/random_kernels.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 inline uint32_t rotate(uint32_t value, int bits) {
@@ -58,4 +58,4 @@ void threefry(uint32_t key0, uint32_t key1, uint32_t counter0, uint32_t counter1
 extern const simd::RandomKernels random_kernels;
 const simd::RandomKernels random_kernels{threefry};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -3,7 +3,7 @@
 #include "kernels/cpu/simd/reduce_half_keys.h"
 #include "kernels/cpu/simd/reduce_support.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 template <typename C>
@@ -199,4 +199,4 @@ const simd::ReduceKernel* find(ReduceOp op, Dtype::Val input) {
 extern const simd::ReduceArgKernels reduce_arg_kernels;
 const simd::ReduceArgKernels reduce_arg_kernels{find};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/simd/elements.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 template <typename T>
 inline bool is_nan(T value) {
@@ -120,4 +120,4 @@ inline T best_of(const T* x, int64_t count) {
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

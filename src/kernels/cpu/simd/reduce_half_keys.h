@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd/reduce_compare.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 // The key of an element is larger the earlier the element comes in the order: its magnitude with
 // its sign (that of the order's direction), so that both zeros have one key, and NaN above all.
@@ -95,4 +95,4 @@ struct HalfKeys {
   }
 };
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

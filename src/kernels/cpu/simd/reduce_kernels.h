@@ -6,9 +6,9 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+#include "kernels/plan/reduce.h"
 
-enum class ReduceOp : uint8_t { sum, prod, min, max, all, any, argmin, argmax };
+namespace holdfast::kernels::cpu {
 
 namespace simd {
 
@@ -51,4 +51,4 @@ const ReduceOrderKernels& reduce_order_kernels();
 const ReduceArgKernels& reduce_arg_kernels();
 
 }  // namespace simd
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -2,7 +2,7 @@
 #include "kernels/cpu/simd/reduce_compare.h"
 #include "kernels/cpu/simd/reduce_support.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 template <typename C, typename T>
@@ -205,4 +205,4 @@ const simd::ReduceKernel* find(ReduceOp op, Dtype::Val input) {
 extern const simd::ReduceOrderKernels reduce_order_kernels;
 const simd::ReduceOrderKernels reduce_order_kernels{find};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -1,7 +1,7 @@
 // sum and prod, compiled once per instruction set.
 #include "kernels/cpu/simd/reduce_support.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 template <typename F, typename T>
@@ -398,4 +398,4 @@ const simd::ReduceKernel* find(ReduceOp op, Dtype::Val input, bool widens) {
 extern const simd::ReduceSumKernels reduce_sum_kernels;
 const simd::ReduceSumKernels reduce_sum_kernels{find};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

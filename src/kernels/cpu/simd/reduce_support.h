@@ -12,7 +12,7 @@
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/reduce_kernels.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 inline constexpr int64_t reduce_block = 4096;   // elements a policy's block() sees at once
 inline constexpr int64_t convert_block = 1024;  // the same, when they are converted into a buffer
@@ -124,4 +124,4 @@ struct ReduceLoops {
                                              columns,       combine,    finish};
 };
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

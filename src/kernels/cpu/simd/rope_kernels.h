@@ -5,7 +5,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 // Rows of `length` elements, one a position and head, of which the first 2 * pairs are rotated and
 // the others copied. Strides are in elements; the positions of a head are dense in the output.
@@ -48,4 +48,4 @@ struct RopeKernels {
 // Of the instruction set in use.
 const RopeKernels& rope_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

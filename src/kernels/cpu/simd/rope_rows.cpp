@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd/rope_kernels.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 constexpr int64_t piece = 512;  // pairs converted at once
@@ -242,4 +242,4 @@ void arrange(Dtype::Val dtype, bool traditional, int64_t pairs, double* rates) {
 extern const simd::RopeKernels rope_kernels;
 const simd::RopeKernels rope_kernels{arrange, angles, rotate};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

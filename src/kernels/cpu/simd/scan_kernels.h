@@ -6,9 +6,9 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu {
+#include "kernels/plan/scan.h"
 
-enum class ScanOp : uint8_t { sum, prod, min, max, log_add_exp };
+namespace holdfast::kernels::cpu {
 
 namespace simd {
 
@@ -39,4 +39,4 @@ struct ScanKernels {
 const ScanKernels& scan_kernels();
 
 }  // namespace simd
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels::cpu

@@ -6,7 +6,7 @@
 #include "kernels/cpu/simd/scan_kernels.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 constexpr int64_t block = 1024;  // elements converted at a time
@@ -550,4 +550,4 @@ const simd::ScanKernel* find(ScanOp op, Dtype::Val dtype) {
 extern const simd::ScanKernels scan_kernels;
 const simd::ScanKernels scan_kernels{find};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

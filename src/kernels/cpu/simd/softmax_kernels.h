@@ -6,7 +6,7 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::cpu::simd {
+namespace holdfast::kernels::cpu::simd {
 
 // The longest row that `rows` takes.
 inline constexpr int64_t softmax_row_limit = 8192;
@@ -52,4 +52,4 @@ struct SoftmaxKernels {
 // Of the instruction set in use.
 const SoftmaxKernels& softmax_kernels();
 
-}  // namespace holdfast::cpu::simd
+}  // namespace holdfast::kernels::cpu::simd

@@ -3,7 +3,7 @@
 #include "kernels/cpu/simd/softmax_kernels.h"
 #include "kernels/cpu/simd/vector_math.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 namespace {
 
 constexpr int64_t piece = 1024;  // elements converted at once
@@ -483,4 +483,4 @@ void finish() {
 extern const simd::SoftmaxKernels softmax_kernels;
 const simd::SoftmaxKernels softmax_kernels{find, finish};
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -12,7 +12,7 @@
 
 #include "kernels/cpu/simd/loops.h"
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 inline constexpr int float_count = register_size / 4;
 inline constexpr int double_count = register_size / 8;
@@ -428,4 +428,4 @@ HOLDFAST_INLINE V inverse_error_function(V x) {
   return inside ? inverse_error_function_inside(inside ? x : V{}) : outside;
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -13,7 +13,7 @@
 #define HOLDFAST_VECTORISE _Pragma("GCC ivdep")
 #endif
 
-namespace holdfast::cpu::HOLDFAST_SIMD_TARGET {
+namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET {
 
 // Asks for the memory so far ahead of `at` that it is there when a loop that does little with each
 // line comes to it: alone, a processor's own prefetching reaches two thirds of what memory gives.
@@ -26,4 +26,4 @@ inline void fetch_far(const void* at) {
   }
 }
 
-}  // namespace holdfast::cpu::HOLDFAST_SIMD_TARGET
+}  // namespace holdfast::kernels::cpu::HOLDFAST_SIMD_TARGET

@@ -12,7 +12,7 @@
 #include <holdfast/dtype.h>
 #include <holdfast/small_vector.h>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels {
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -101,4 +101,4 @@ inline int64_t offset_at(const CollapsedLayout& layout, int64_t position) {
   return offset_at(layout.shape, layout.strides, position);
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels

@@ -1,8 +1,8 @@
-#include "kernels/cpu/layout.h"
+#include "kernels/plan/layout.h"
 
 #include <algorithm>
 
-namespace holdfast::cpu {
+namespace holdfast::kernels {
 namespace {
 
 // Merges from the innermost dimension outwards; `stride(view, dimension)` reads the inputs. Results
@@ -132,4 +132,4 @@ int64_t offset_at(std::span<const int64_t> shape, std::span<const int64_t> strid
   return offset;
 }
 
-}  // namespace holdfast::cpu
+}  // namespace holdfast::kernels

@@ -1,0 +1,103 @@
+// Backend: what a device does for the library's ops, one function per family.
+//
+// An op says what is computed (shapes, dtypes, derivatives); its `encode` hands that to the backend
+// of the queue's device, which encodes the commands. `kernels/plan` holds the words that both
+// speak.
+//
+// Outputs have memory when a function's comment says so; else the function gives it to them
+// (Encoder::allocate, or what an input that is not needed any more leaves).
+#pragma once
+
+#include <vector>
+
+#include <holdfast/array.h>
+#include <holdfast/encoder.h>
+
+#include "exec/queue.h"
+#include "kernels/plan/attention.h"
+#include "kernels/plan/convolution.h"
+#include "kernels/plan/factorise.h"
+#include "kernels/plan/fft.h"
+#include "kernels/plan/norm.h"
+#include "kernels/plan/reduce.h"
+#include "kernels/plan/rope.h"
+#include "kernels/plan/scan.h"
+#include "kernels/plan/sort.h"
+
+namespace holdfast::kernels {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // --- copies, views, indices ---
+
+  // The elements of `in` in row-major order. `out` has memory, and elements.
+  virtual void copy(Encoder& encoder, const array& in, array& out) = 0;
+
+  // --- reductions, scans, sorts ---
+
+  // Over distinct axes; `out` keeps the others in order, with or without axes of size 1.
+  virtual void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
+                      array& out) = 0;
+  // Over sorted axes; of a real floating-point type.
+  virtual void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
+                       array& out) = 0;
+  virtual void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) = 0;
+  // h[i] = factors[i] * h[i - 1] + terms[i] along an axis; h[0] = terms[0]. With `reverse`, from
+  // the end. All have one shape and one floating-point or complex type.
+  virtual void recurrence(Encoder& encoder, int axis, bool reverse, const array& factors,
+                          const array& terms, array& out) = 0;
+  // Along the last axis.
+  virtual void sort(Encoder& encoder, const SortKind& kind, const array& in, array& out) = 0;
+  // How many elements of the one-dimensional `sorted` come before each value or, if `right`, are
+  // not after it. Both have one dtype; `out` is of uint32.
+  virtual void search_sorted(Encoder& encoder, bool right, const array& sorted, const array& values,
+                             array& out) = 0;
+
+  // --- norms, attention, transforms, convolutions, factorisations ---
+
+  // Of rows, the last axis. `weight` and `bias` are rows, null where there is none; all have one
+  // floating-point type.
+  virtual void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in,
+                    const array* weight, const array* bias, array& out) = 0;
+  // Of (batch, ..., position, feature) of float32 or a half type. `offsets` (int64, one or one per
+  // batch) and `frequencies` (float32) are null where the settings hold what they would say.
+  virtual void rope(Encoder& encoder, const RopeSettings& settings, const array& in,
+                    const array* offsets, const array* frequencies, array& out) = 0;
+  // softmax(scale * Q K^T + mask) V. Of `causal`, the last query sees all keys, the one before all
+  // but the last, and so on; a query that sees nothing takes the mean of all values.
+  virtual void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
+                         array& out) = 0;
+  // Along the last axis: complex64, but float32 on the real side.
+  virtual void fft(Encoder& encoder, const FftSettings& settings, const array& in, array& out) = 0;
+  // scale * H x, or H's transpose, for each row x (kernels/plan/hadamard.h), of float32 or a half
+  // type.
+  virtual void hadamard(Encoder& encoder, float scale, bool transposed, const array& in,
+                        array& out) = 0;
+  // Of one floating-point or complex type.
+  virtual void convolution(Encoder& encoder, const ConvolutionShape& shape, const array& in,
+                           const array& weights, array& out) = 0;
+  // `upper`: the half of the matrix that is given, or wanted. On devices that have no such method,
+  // the op is refused (check_matrix of ops/linalg.cpp).
+  virtual void factorise(Encoder& encoder, FactorisationMethod method, bool upper,
+                         const std::vector<array>& inputs, std::vector<array>& outputs) = 0;
+
+  // --- creation, random numbers ---
+
+  // Each element is the one of `value`.
+  virtual void fill(Encoder& encoder, const array& value, array& out) = 0;
+  // start + i * step, computed in double.
+  virtual void arange(Encoder& encoder, double start, double step, array& out) = 0;
+  // The bits of one key, which is two words of uint32 (kernels/cpu/threefry.h).
+  virtual void random_bits(Encoder& encoder, const array& key, array& out) = 0;
+
+  // --- products, quantisation ---
+
+  // --- element-wise programs ---
+};
+
+// Of the device that the encoder's queue runs on.
+inline Backend& backend_of(Encoder& encoder) { return *encoder.queue().device().backend; }
+
+}  // namespace holdfast::kernels

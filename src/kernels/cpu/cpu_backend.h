@@ -1,0 +1,53 @@
+// CpuBackend: the library's ops as native commands on the host's memory.
+#pragma once
+
+#include "kernels/backend.h"
+
+namespace holdfast::kernels::cpu {
+
+// The functions are in encode/, a file a family.
+class CpuBackend final : public Backend {
+ public:
+  static CpuBackend& get();
+
+  // --- copies, views, indices ---
+  void copy(Encoder& encoder, const array& in, array& out) override;
+
+  // --- reductions, scans, sorts ---
+  void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
+              array& out) override;
+  void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
+               array& out) override;
+  void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) override;
+  void recurrence(Encoder& encoder, int axis, bool reverse, const array& factors,
+                  const array& terms, array& out) override;
+  void sort(Encoder& encoder, const SortKind& kind, const array& in, array& out) override;
+  void search_sorted(Encoder& encoder, bool right, const array& sorted, const array& values,
+                     array& out) override;
+
+  // --- norms, attention, transforms, convolutions, factorisations ---
+  void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
+            const array* bias, array& out) override;
+  void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
+            const array* frequencies, array& out) override;
+  void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
+                 array& out) override;
+  void fft(Encoder& encoder, const FftSettings& settings, const array& in, array& out) override;
+  void hadamard(Encoder& encoder, float scale, bool transposed, const array& in,
+                array& out) override;
+  void convolution(Encoder& encoder, const ConvolutionShape& shape, const array& in,
+                   const array& weights, array& out) override;
+  void factorise(Encoder& encoder, FactorisationMethod method, bool upper,
+                 const std::vector<array>& inputs, std::vector<array>& outputs) override;
+
+  // --- creation, random numbers ---
+  void fill(Encoder& encoder, const array& value, array& out) override;
+  void arange(Encoder& encoder, double start, double step, array& out) override;
+  void random_bits(Encoder& encoder, const array& key, array& out) override;
+
+  // --- products, quantisation ---
+
+  // --- element-wise programs ---
+};
+
+}  // namespace holdfast::kernels::cpu

@@ -1,0 +1,32 @@
+// Layouts of arrays and of views of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <holdfast/array.h>
+
+namespace holdfast {
+
+inline std::span<const int32_t> span_of(const Shape& shape) { return {shape.data(), shape.size()}; }
+inline std::span<const int64_t> span_of(const Strides& strides) {
+  return {strides.data(), strides.size()};
+}
+Strides row_major_strides(const Shape& shape);
+// Strides of an array of `shape` and `strides` seen as the larger `target` shape: 0 where it
+// repeats.
+Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target);
+
+struct ViewLayout {
+  array::Flags flags;
+  size_t data_size;  // from the lowest to the highest element of the view
+};
+// Flags and extent of a view: the one place that knows the contiguity rules.
+ViewLayout layout_of(const Shape& shape, const Strides& strides);
+// Makes `out` a view of `in` with these strides, `offset` elements from its first one.
+void share(const array& in, array& out, const Strides& strides, int64_t offset = 0);
+// Strides that walk the elements of a view in the same order as `target`; false when none do.
+bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& target,
+                      Strides& result);
+
+}  // namespace holdfast
