@@ -8,6 +8,7 @@
 // (Encoder::allocate, or what an input that is not needed any more leaves).
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <holdfast/array.h>
@@ -16,6 +17,7 @@
 #include "exec/queue.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/scan.h"
+#include "kernels/plan/update.h"
 
 namespace holdfast::kernels {
 
@@ -27,6 +29,20 @@ class Backend {
 
   // The elements of `in` in row-major order. `out` has memory, and elements.
   virtual void copy(Encoder& encoder, const array& in, array& out) = 0;
+  // A slice of `in`, as large as `out`, that starts where `start` says: one integer for each of
+  // `axes`. A start from which it would leave `in` is an error when the op runs.
+  virtual void dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
+                             const array& start, array& out) = 0;
+  // `out` holds an array; `update` meets its elements in a region of the same shape. `start`: of
+  // the region's axes, as above; null: it has none.
+  virtual void slice_update(Encoder& encoder, const SliceRegion& region, UpdateMode mode,
+                            const array& update, const array* start, array& out) = 0;
+  // `out` holds an array, with elements; where `mask`, of its shape, holds, they are replaced by
+  // those of `source` (dense), one after the other. Too few of them are an error when the op runs.
+  virtual void masked_scatter(Encoder& encoder, const array& mask, const array& source,
+                              array& out) = 0;
+  virtual void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
+                           array& out) = 0;
 
   // --- reductions, scans, sorts ---
 

@@ -10,7 +10,7 @@
 
 namespace holdfast {
 
-using kernels::cpu::UpdateMode;
+using kernels::UpdateMode;
 
 // Inputs: the array, the indices. out[place] is the slice at the place's indices.
 class GatherGeneral final : public Recorded<GatherGeneral, Op> {
