@@ -15,6 +15,7 @@
 #include <holdfast/encoder.h>
 
 #include "exec/queue.h"
+#include "kernels/plan/indexing.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/update.h"
@@ -43,6 +44,14 @@ class Backend {
                               array& out) = 0;
   virtual void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
                            array& out) = 0;
+  // The elements of `in` that the indices name.
+  virtual void gather(Encoder& encoder, const Indexing& indexing, const array& in,
+                      std::span<const array> indices, array& out) = 0;
+  // `out` holds an array; `updates`, with elements, meet those of its elements that the indices
+  // name, in their order. Along an axis: int32, uint32 or int64 indices of the updates' shape, and
+  // the modes replace and add.
+  virtual void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
+                       std::span<const array> indices, const array& updates, array& out) = 0;
 
   // --- reductions, scans, sorts ---
 

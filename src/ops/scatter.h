@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/indexed_slices.h"
+#include "kernels/plan/update.h"
 #include "ops/accumulate.h"
 #include "ops/support.h"
 

@@ -20,6 +20,10 @@ class CpuBackend final : public Backend {
                       array& out) override;
   void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
                    array& out) override;
+  void gather(Encoder& encoder, const Indexing& indexing, const array& in,
+              std::span<const array> indices, array& out) override;
+  void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
+               std::span<const array> indices, const array& updates, array& out) override;
 
   // --- reductions, scans, sorts ---
   void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
