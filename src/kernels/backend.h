@@ -44,6 +44,9 @@ class Backend {
                               array& out) = 0;
   virtual void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
                            array& out) = 0;
+  // `in`, surrounded by copies of `value` (one element): `low[i]` in front of it along axis i.
+  virtual void pad(Encoder& encoder, const Shape& low, const array& in, const array& value,
+                   array& out) = 0;
   // The elements of `in` that the indices name.
   virtual void gather(Encoder& encoder, const Indexing& indexing, const array& in,
                       std::span<const array> indices, array& out) = 0;

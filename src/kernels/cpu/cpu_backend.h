@@ -20,6 +20,8 @@ class CpuBackend final : public Backend {
                       array& out) override;
   void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
                    array& out) override;
+  void pad(Encoder& encoder, const Shape& low, const array& in, const array& value,
+           array& out) override;
   void gather(Encoder& encoder, const Indexing& indexing, const array& in,
               std::span<const array> indices, array& out) override;
   void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
