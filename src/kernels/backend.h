@@ -55,6 +55,8 @@ class Backend {
   // the modes replace and add.
   virtual void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
                        std::span<const array> indices, const array& updates, array& out) = 0;
+  // float32 to e4m3 in uint8, or the other way.
+  virtual void convert_fp8(Encoder& encoder, const array& in, array& out) = 0;
 
   // --- reductions, scans, sorts ---
 

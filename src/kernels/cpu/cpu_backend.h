@@ -26,6 +26,7 @@ class CpuBackend final : public Backend {
               std::span<const array> indices, array& out) override;
   void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
                std::span<const array> indices, const array& updates, array& out) override;
+  void convert_fp8(Encoder& encoder, const array& in, array& out) override;
 
   // --- reductions, scans, sorts ---
   void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
