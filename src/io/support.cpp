@@ -105,24 +105,25 @@ class Load final : public Op {
     array& out = outputs[0];
     encoder.allocate(out);
     if (out.size() == 0) return;
-    encoder.output(out);
+    const Bound target = encoder.output(out);
     // A complex number is two that are swapped one by one.
     size_t item = swap_bytes_ ? out.itemsize() / (out.dtype() == complex64 ? 2 : 1) : 1;
     bool is_bool = out.dtype() == bool_;
     if (item == 1 && !is_bool) note_origin(out);
-    char* target = out.data<char>();
     size_t bytes = out.nbytes();
     bool parallel = reader_->reads_in_parallel();
     size_t chunk = parallel ? read_chunk : bytes;
-    encoder.native(name(), static_cast<int64_t>((bytes + chunk - 1) / chunk),
+    encoder.native(encoder.op(), static_cast<int64_t>((bytes + chunk - 1) / chunk),
                    stated_work(*reader_, bytes),
-                   [=, reader = reader_, offset = offset_](int64_t begin, int64_t end) {
+                   [=, reader = reader_, offset = offset_](const NativeContext& context,
+                                                           int64_t begin, int64_t end) {
+                     char* to = context.data(target);
                      size_t first = static_cast<size_t>(begin) * chunk;
                      size_t last = std::min(bytes, static_cast<size_t>(end) * chunk);
-                     reader->read(target + first, last - first, offset + first);
-                     if (item > 1) swap_element_bytes(target + first, last - first, item);
+                     reader->read(to + first, last - first, offset + first);
+                     if (item > 1) swap_element_bytes(to + first, last - first, item);
                      // Any byte but 0 is true; ops take bools to be 0 or 1.
-                     for (size_t i = first; is_bool && i < last; ++i) target[i] = target[i] != 0;
+                     for (size_t i = first; is_bool && i < last; ++i) to[i] = to[i] != 0;
                    });
   }
 
@@ -159,26 +160,26 @@ class LoadConverted final : public Op {
     array& out = outputs[0];
     encoder.allocate(out);
     if (out.size() == 0) return;
-    encoder.output(out);
-    char* target = out.data<char>();
+    const Bound target = encoder.output(out);
     int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(read_chunk / 16 / block_bytes_));
     int64_t tasks = (blocks_ + grain - 1) / grain;
     if (!reader_->reads_in_parallel()) {
       grain = blocks_;
       tasks = 1;
     }
-    encoder.native(name(), tasks, stated_work(*reader_, out.nbytes()),
-                   [=, reader = reader_, offset = offset_, blocks = blocks_,
-                    block_bytes = block_bytes_, convert = convert_](int64_t begin, int64_t end) {
-                     std::vector<char> source;
-                     for (int64_t task = begin; task < end; ++task) {
-                       int64_t first = task * grain, last = std::min(blocks, first + grain);
-                       source.resize(static_cast<size_t>(last - first) * block_bytes);
-                       reader->read(source.data(), source.size(),
-                                    offset + static_cast<size_t>(first) * block_bytes);
-                       convert(source.data(), target, first, last);
-                     }
-                   });
+    encoder.native(
+        encoder.op(), tasks, stated_work(*reader_, out.nbytes()),
+        [=, reader = reader_, offset = offset_, blocks = blocks_, block_bytes = block_bytes_,
+         convert = convert_](const NativeContext& context, int64_t begin, int64_t end) {
+          std::vector<char> source;
+          for (int64_t task = begin; task < end; ++task) {
+            int64_t first = task * grain, last = std::min(blocks, first + grain);
+            source.resize(static_cast<size_t>(last - first) * block_bytes);
+            reader->read(source.data(), source.size(),
+                         offset + static_cast<size_t>(first) * block_bytes);
+            convert(source.data(), context.data(target), first, last);
+          }
+        });
   }
 
  private:

@@ -8,6 +8,7 @@
 // (Encoder::allocate, or what an input that is not needed any more leaves).
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <holdfast/array.h>
@@ -18,11 +19,13 @@
 #include "kernels/plan/convolution.h"
 #include "kernels/plan/factorise.h"
 #include "kernels/plan/fft.h"
+#include "kernels/plan/indexing.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/rope.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/sort.h"
+#include "kernels/plan/update.h"
 
 namespace holdfast::kernels {
 
@@ -34,6 +37,33 @@ class Backend {
 
   // The elements of `in` in row-major order. `out` has memory, and elements.
   virtual void copy(Encoder& encoder, const array& in, array& out) = 0;
+  // A slice of `in`, as large as `out`, that starts where `start` says: one integer for each of
+  // `axes`. A start from which it would leave `in` is an error when the op runs.
+  virtual void dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
+                             const array& start, array& out) = 0;
+  // `out` holds an array; `update` meets its elements in a region of the same shape. `start`: of
+  // the region's axes, as above; null: it has none.
+  virtual void slice_update(Encoder& encoder, const SliceRegion& region, UpdateMode mode,
+                            const array& update, const array* start, array& out) = 0;
+  // `out` holds an array, with elements; where `mask`, of its shape, holds, they are replaced by
+  // those of `source` (dense), one after the other. Too few of them are an error when the op runs.
+  virtual void masked_scatter(Encoder& encoder, const array& mask, const array& source,
+                              array& out) = 0;
+  virtual void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
+                           array& out) = 0;
+  // `in`, surrounded by copies of `value` (one element): `low[i]` in front of it along axis i.
+  virtual void pad(Encoder& encoder, const Shape& low, const array& in, const array& value,
+                   array& out) = 0;
+  // The elements of `in` that the indices name.
+  virtual void gather(Encoder& encoder, const Indexing& indexing, const array& in,
+                      std::span<const array> indices, array& out) = 0;
+  // `out` holds an array; `updates`, with elements, meet those of its elements that the indices
+  // name, in their order. Along an axis: int32, uint32 or int64 indices of the updates' shape, and
+  // the modes replace and add.
+  virtual void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
+                       std::span<const array> indices, const array& updates, array& out) = 0;
+  // float32 to e4m3 in uint8, or the other way.
+  virtual void convert_fp8(Encoder& encoder, const array& in, array& out) = 0;
 
   // --- reductions, scans, sorts ---
 

@@ -4,7 +4,6 @@
 
 #include <holdfast/transforms_impl.h>
 
-#include "kernels/cpu/reduce.h"
 #include "ops/reduction.h"
 #include "ops/views.h"
 

@@ -1,5 +1,4 @@
 // Conversions from and to 8-bit floats (e4m3).
-#include "kernels/cpu/quantization.h"
 #include "ops/support.h"
 
 namespace holdfast {
@@ -11,28 +10,7 @@ class ConvertFp8 final : public Recorded<ConvertFp8, Op> {
   ConvertFp8(Stream stream, bool encodes) : Recorded(stream), encodes_(encodes) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
-    array& out = outputs[0];
-    encoder.allocate(out);
-    if (out.size() == 0) return;
-    array in = make_dense(encoder, inputs[0]);
-    encoder.input(in);
-    encoder.output(out);
-    constexpr int64_t block = 4096;
-    auto size = static_cast<int64_t>(out.size());
-    const auto* from = in.data<char>();
-    auto* to = out.data<char>();
-    encoder.native(name(), (size + block - 1) / block, size * 8,
-                   [=, encodes = encodes_](int64_t begin, int64_t end) {
-                     for (int64_t i = begin * block; i < std::min(size, end * block); ++i) {
-                       if (encodes) {
-                         reinterpret_cast<uint8_t*>(to)[i] =
-                             kernels::cpu::to_e4m3(reinterpret_cast<const float*>(from)[i]);
-                       } else {
-                         reinterpret_cast<float*>(to)[i] =
-                             kernels::cpu::from_e4m3(reinterpret_cast<const uint8_t*>(from)[i]);
-                       }
-                     }
-                   });
+    kernels::backend_of(encoder).convert_fp8(encoder, inputs[0], outputs[0]);
   }
   std::shared_ptr<Primitive> with_leading_axis() override {
     return std::make_shared<ConvertFp8>(stream(), encodes_);

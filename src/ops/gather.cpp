@@ -1,39 +1,10 @@
 // Picking elements by index.
-#include "kernels/cpu/gather.h"
-
-#include <algorithm>
-
 #include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
 namespace holdfast {
 
 namespace {
-
-// Encodes a plan that picks elements of `in` along an axis.
-template <typename Plan>
-void encode_gather(Encoder& encoder, const Primitive& primitive, const char* function, Plan plan,
-                   const array& in, const array& indices, array& out, int axis) {
-  encoder.input(in);
-  encoder.input(indices);
-  encoder.output(out);
-  int64_t tasks = plan.tasks();
-  int64_t axis_size = in.shape(axis);
-  const void* source = in.data<char>();
-  const void* places = indices.data<char>();
-  void* target = out.data<char>();
-  encoder.native(
-      primitive.name(), tasks, 2 * static_cast<int64_t>(out.nbytes() + indices.nbytes()),
-      [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-        for (int64_t task = begin; task < end; ++task) {
-          kernels::cpu::IndexStatus status = plan.run(task, source, places, target);
-          if (status.ok) continue;
-          throw std::runtime_error(text("[", function, "] index ", status.index, " at position ",
-                                        status.position, " must be between ", -axis_size, " and ",
-                                        axis_size - 1, " for axis ", axis));
-        }
-      });
-}
 
 Shape taken_shape(const array& a, const array& indices, int axis) {
   if (indices.size() > 0 && a.shape(axis) == 0) {
@@ -52,15 +23,8 @@ class Gather final : public Recorded<Gather, Op> {
   Gather(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override {
-    const array& in = inputs[0];
-    const array& indices = inputs[1];
-    array& out = outputs[0];
-    encoder.allocate(out);
-    if (out.size() == 0) return;
-    kernels::cpu::GatherPlan plan(in.itemsize(), span_of(in.shape()), span_of(in.strides()), axis_,
-                                  indices.dtype(), span_of(indices.shape()),
-                                  span_of(indices.strides()));
-    encode_gather(encoder, *this, "take", std::move(plan), in, indices, out, axis_);
+    kernels::backend_of(encoder).gather(encoder, {kernels::IndexKind::take, {&axis_, 1}}, inputs[0],
+                                        {&inputs[1], 1}, outputs[0]);
   }
   std::vector<array> vjp_rule(const std::vector<array>& primals,
                               const std::vector<array>& cotangents, const std::vector<int>& argnums,
@@ -127,7 +91,10 @@ class GatherAxis final : public Recorded<GatherAxis, Op> {
  public:
   GatherAxis(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
+              std::vector<array>& outputs) override {
+    kernels::backend_of(encoder).gather(encoder, {kernels::IndexKind::along_axis, {&axis_, 1}},
+                                        inputs[0], {&inputs[1], 1}, outputs[0]);
+  }
   std::vector<array> vjp_rule(const std::vector<array>& primals,
                               const std::vector<array>& cotangents, const std::vector<int>& argnums,
                               const std::vector<array>& outputs) override;
@@ -143,26 +110,6 @@ class GatherAxis final : public Recorded<GatherAxis, Op> {
  private:
   int axis_;
 };
-
-void GatherAxis::encode(Encoder& encoder, const std::vector<array>& inputs,
-                        std::vector<array>& outputs) {
-  const array& in = inputs[0];
-  const array& indices = inputs[1];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  size_t axis = static_cast<size_t>(axis_);
-  Shape seen = in.shape();
-  seen[axis] = 1;
-  Strides in_strides = broadcast_strides(seen, in.strides(), out.shape());
-  in_strides[axis] = 0;  // the index says where to go
-  Strides index_strides = broadcast_strides(indices.shape(), indices.strides(), out.shape());
-  std::span<const int64_t> lists[] = {span_of(in_strides), span_of(index_strides)};
-  kernels::cpu::GatherAxisPlan plan(in.itemsize(), indices.dtype(),
-                                    kernels::collapse_jointly(span_of(out.shape()), lists),
-                                    {in.shape(axis_), in.shape(axis_) - 1, in.strides(axis_)});
-  encode_gather(encoder, *this, "take_along_axis", std::move(plan), in, indices, out, axis_);
-}
 
 std::vector<array> GatherAxis::vjp_rule(const std::vector<array>& primals,
                                         const std::vector<array>& cotangents,

@@ -1,8 +1,6 @@
 // Ops that put elements elsewhere: flip, roll, tile, repeat, diagonals, padding.
 #include <algorithm>
 
-#include "kernels/cpu/copy.h"
-#include "kernels/cpu/elementwise.h"
 #include "ops/dynamic_shape.h"
 #include "ops/views.h"
 
@@ -189,8 +187,11 @@ class Pad final : public Recorded<Pad, Op> {
  public:
   Pad(Stream stream, Shape low, Shape high)
       : Recorded(stream), low_(std::move(low)), high_(std::move(high)) {}
+  // inputs: the array, the value (one element).
   void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
+              std::vector<array>& outputs) override {
+    kernels::backend_of(encoder).pad(encoder, low_, inputs[0], inputs[1], outputs[0]);
+  }
   std::vector<array> vjp_rule(const std::vector<array>& primals,
                               const std::vector<array>& cotangents, const std::vector<int>& argnums,
                               const std::vector<array>& outputs) override;
@@ -209,76 +210,6 @@ class Pad final : public Recorded<Pad, Op> {
  private:
   Shape low_, high_;
 };
-
-// Rows run along the last axis that grows, with everything behind it: each is a piece of the input
-// between two borders, or border altogether.
-struct PadPlan {
-  Shape outer, outer_in, outer_low;  // axes before that one: of the output, of the input, shifts
-  kernels::CollapsedLayout layout;   // of the input
-  int64_t row, row_in, row_low;      // in elements
-  size_t item;
-
-  void run(const char* in, const void* value, char* out, int64_t begin, int64_t end) const {
-    int64_t bytes = static_cast<int64_t>(item);
-    for (int64_t r = begin; r < end; ++r) {
-      char* to = out + r * row * bytes;
-      int64_t rest = r, in_row = 0, scale = 1;
-      bool inside = row_in > 0;
-      for (size_t i = outer.size(); i-- > 0;) {
-        int64_t at = rest % outer[i] - outer_low[i];
-        rest /= outer[i];
-        inside = inside && at >= 0 && at < outer_in[i];
-        in_row += at * scale;
-        scale *= outer_in[i];
-      }
-      if (!inside) {
-        kernels::cpu::fill_block(to, value, item, row);
-        continue;
-      }
-      kernels::cpu::fill_block(to, value, item, row_low);
-      kernels::cpu::gather_range(in, layout, item, in_row * row_in, (in_row + 1) * row_in,
-                                 to + row_low * bytes);
-      kernels::cpu::fill_block(to + (row_low + row_in) * bytes, value, item,
-                               row - row_low - row_in);
-    }
-  }
-};
-
-// inputs: the array, the value (one element).
-void Pad::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
-  const array& in = inputs[0];
-  const array& value = inputs[1];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  size_t last = out.ndim();
-  while (last > 1 && out.shape()[last - 1] == in.shape()[last - 1]) --last;
-  PadPlan plan;
-  int64_t inner = 1;
-  for (size_t i = last; i < out.ndim(); ++i) inner *= out.shape()[i];
-  size_t at = last - 1;
-  plan.outer = Shape(out.shape().begin(), out.shape().begin() + static_cast<int64_t>(at));
-  plan.outer_in = Shape(in.shape().begin(), in.shape().begin() + static_cast<int64_t>(at));
-  plan.outer_low = Shape(low_.begin(), low_.begin() + static_cast<int64_t>(at));
-  plan.layout = kernels::collapse(span_of(in.shape()), span_of(in.strides()));
-  plan.row = out.shape()[at] * inner;
-  plan.row_in = in.shape()[at] * inner;
-  plan.row_low = low_[at] * inner;
-  plan.item = out.itemsize();
-  encoder.input(in);
-  encoder.input(value);
-  encoder.output(out);
-  const char* source = in.data<char>();
-  const void* border = value.data<char>();
-  char* target = out.data<char>();
-  int64_t rows = static_cast<int64_t>(out.size()) / plan.row;
-  int64_t grain =
-      std::max<int64_t>(1, (int64_t{1} << 17) / (plan.row * static_cast<int64_t>(plan.item)));
-  encoder.native(name(), (rows + grain - 1) / grain, 2 * static_cast<int64_t>(out.nbytes()),
-                 [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-                   plan.run(source, border, target, begin * grain, std::min(rows, end * grain));
-                 });
-}
 
 std::vector<array> Pad::vjp_rule(const std::vector<array>& primals,
                                  const std::vector<array>& cotangents,

@@ -10,12 +10,12 @@
 #include <holdfast/linalg.h>
 #include <holdfast/random.h>
 
-#include "kernels/cpu/combine.h"
 #include "kernels/cpu/quantization.h"
 #include "kernels/plan/fft.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/sort.h"
+#include "kernels/plan/update.h"
 #include "ops/dynamic_shape.h"
 #include "ops/elementwise.h"
 #include "ops/inner.h"
@@ -28,13 +28,13 @@ namespace holdfast {
 namespace kernels {
 constexpr ReduceOp last_value(ReduceOp) { return ReduceOp::argmax; }
 constexpr ScanOp last_value(ScanOp) { return ScanOp::log_add_exp; }
+constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
 constexpr NormKind last_value(NormKind) { return NormKind::layer; }
 constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
 constexpr FactorisationMethod last_value(FactorisationMethod) {
   return FactorisationMethod::slogdet;
 }
 namespace cpu {
-constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
 constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 }  // namespace cpu
 }  // namespace kernels
@@ -54,7 +54,7 @@ static_assert([] {
   return are_numbered<sum, prod, min, max, log_add_exp>();
 }());
 static_assert([] {
-  using enum kernels::cpu::UpdateMode;
+  using enum kernels::UpdateMode;
   return are_numbered<replace, add, multiply, maximum, minimum>();
 }());
 static_assert([] {
@@ -83,8 +83,8 @@ using Arrays = std::vector<array>;
 using State = std::vector<RecordedValue>;
 using Axes = std::vector<int>;
 using Call = const RecordedCall&;
+using kernels::UpdateMode;
 using kernels::cpu::QuantizationMode;
-using kernels::cpu::UpdateMode;
 
 struct Kind {
   const char* name;

@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/indexed_slices.h"
+#include "kernels/plan/update.h"
 #include "ops/accumulate.h"
 #include "ops/support.h"
 
 namespace holdfast {
 
-using kernels::cpu::UpdateMode;
+using kernels::UpdateMode;
 
 // Inputs: the array, the indices. out[place] is the slice at the place's indices.
 class GatherGeneral final : public Recorded<GatherGeneral, Op> {

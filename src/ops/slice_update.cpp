@@ -1,11 +1,6 @@
 // Arrays with a part replaced or combined: slice_update and masked_scatter.
 #include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <optional>
 
-#include "kernels/cpu/combine.h"
-#include "kernels/cpu/copy.h"
 #include "ops/accumulate.h"
 #include "ops/dynamic_shape.h"
 #include "ops/views.h"
@@ -14,66 +9,13 @@ namespace holdfast {
 
 namespace {
 
-using kernels::cpu::UpdateMode;
+using kernels::UpdateMode;
 
 const char* slice_function_of(UpdateMode mode) {
   constexpr const char* names[] = {"slice_update", "slice_update_add", "slice_update_prod",
                                    "slice_update_max", "slice_update_min"};
   return names[static_cast<size_t>(mode)];
 }
-
-// A part of an array and what meets it, walked together.
-struct RegionUpdate {
-  kernels::JointLayout layout;  // views: the region, the update
-  kernels::CollapsedLayout region, update;
-  size_t item;
-  kernels::cpu::BlockCombine combine;
-  bool replaces;
-
-  RegionUpdate(const Shape& shape, const Strides& region_strides, const Strides& update_strides,
-               Dtype dtype, UpdateMode mode)
-      : item(dtype.size()), combine(mode, dtype), replaces(mode == UpdateMode::replace) {
-    std::span<const int64_t> views[] = {span_of(region_strides), span_of(update_strides)};
-    layout = kernels::collapse_jointly(span_of(shape), views);
-    region = layout.view(0);
-    update = layout.view(1);
-  }
-
-  // Positions [begin, end).
-  void run(char* to, const char* from, int64_t begin, int64_t end) const {
-    constexpr int64_t direct_bytes = 256;  // runs from this size need no block between
-    constexpr size_t block_bytes = 4096;
-    int64_t bytes = static_cast<int64_t>(item);
-    bool is_dense =
-        layout.shape.empty() || (layout.strides[0].back() == 1 && layout.strides[1].back() == 1);
-    if (is_dense && (layout.shape.empty() || layout.shape.back() * bytes >= direct_bytes)) {
-      kernels::Odometer target(region, begin), source(update, begin);
-      for (int64_t i = begin; i < end;) {
-        int64_t run = std::min(target.run(), end - i);
-        combine(to + target.offset() * bytes, from + source.offset() * bytes, run);
-        target.advance(run);
-        source.advance(run);
-        i += run;
-      }
-      return;
-    }
-    alignas(64) char taken[block_bytes], old[block_bytes];
-    int64_t block = static_cast<int64_t>(block_bytes / item);
-    for (int64_t i = begin; i < end; i += block) {
-      int64_t last = std::min(end, i + block);
-      kernels::cpu::gather_range(from, update, item, i, last, taken);
-      if (replaces) {
-        kernels::cpu::scatter_range(taken, region, item, i, last, to);
-      } else {
-        kernels::cpu::gather_range(to, region, item, i, last, old);
-        combine(old, taken, last - i);
-        kernels::cpu::scatter_range(old, region, item, i, last, to);
-      }
-    }
-  }
-};
-
-constexpr int64_t region_grain = 1 << 15;
 
 class SliceUpdate final : public Recorded<SliceUpdate, Op>, public PartialUpdate {
  public:
@@ -110,25 +52,12 @@ void SliceUpdate::encode(Encoder& encoder, const std::vector<array>& inputs,
   array& out = outputs[0];
   copy_or_take(encoder, inputs[0], out);
   if (update.size() == 0) return;
-  Strides strides = out.strides();
-  int64_t offset = 0;
-  for (size_t i = 0; i < strides.size(); ++i) {
-    offset += start_[i] * strides[i];
-    strides[i] *= steps_[i];
+  kernels::SliceRegion region{out.strides()};
+  for (size_t i = 0; i < start_.size(); ++i) {
+    region.offset += start_[i] * region.strides[i];
+    region.strides[i] *= steps_[i];
   }
-  RegionUpdate plan(update.shape(), strides, update.strides(), out.dtype(), mode_);
-  encoder.input(update);
-  encoder.input(out);
-  encoder.output(out);
-  char* target = out.data<char>() + offset * static_cast<int64_t>(out.itemsize());
-  const char* source = update.data<char>();
-  int64_t size = plan.layout.size;
-  encoder.native(name(), (size + region_grain - 1) / region_grain,
-                 2 * size * static_cast<int64_t>(out.itemsize()),
-                 [=, plan = std::move(plan)](int64_t begin, int64_t end) {
-                   plan.run(target, source, begin * region_grain,
-                            std::min(size, end * region_grain));
-                 });
+  kernels::backend_of(encoder).slice_update(encoder, region, mode_, update, nullptr, out);
 }
 
 // The slice that the update replaces.
@@ -197,49 +126,13 @@ class DynamicSliceUpdate final : public Recorded<DynamicSliceUpdate, Op> {
   std::vector<int> axes_;
 };
 
+// inputs: the array, the update, the start (int64).
 void DynamicSliceUpdate::encode(Encoder& encoder, const std::vector<array>& inputs,
                                 std::vector<array>& outputs) {
-  const array& update = inputs[1];
-  const array& start = inputs[2];  // int64
   array& out = outputs[0];
   copy_or_take(encoder, inputs[0], out);
-  struct Axis {
-    int64_t stride, room;
-    int index;
-  };
-  std::vector<Axis> axes;
-  for (int axis : axes_) {
-    axes.push_back({out.strides(axis), out.shape(axis) - update.shape(axis), axis});
-  }
-  RegionUpdate plan(update.shape(), out.strides(), update.strides(), out.dtype(),
-                    UpdateMode::replace);
-  encoder.input(update);
-  encoder.input(start);
-  encoder.input(out);
-  encoder.output(out);
-  char* target = out.data<char>();
-  const char* source = update.data<char>();
-  const int64_t* starts = start.data<int64_t>();
-  int64_t start_stride = start.ndim() == 0 ? 0 : start.strides(0);
-  int64_t size = plan.layout.size, item = static_cast<int64_t>(out.itemsize());
-  // At least one task, so that a bad start is an error for empty updates too.
-  encoder.native(
-      name(), std::max<int64_t>(1, (size + region_grain - 1) / region_grain), 2 * size * item,
-      [=, axes = std::move(axes), plan = std::move(plan)](int64_t begin, int64_t end) {
-        int64_t offset = 0;
-        for (size_t i = 0; i < axes.size(); ++i) {
-          int64_t first = starts[static_cast<int64_t>(i) * start_stride];
-          if (first < 0 || first > axes[i].room) {
-            throw std::runtime_error(text("[slice_update] start ", first, " of axis ",
-                                          axes[i].index, " must be between 0 and ", axes[i].room));
-          }
-          offset += first * axes[i].stride;
-        }
-        int64_t last = std::min(size, end * region_grain);
-        if (begin * region_grain < last) {
-          plan.run(target + offset * item, source, begin * region_grain, last);
-        }
-      });
+  kernels::backend_of(encoder).slice_update(encoder, {out.strides(), 0, axes_}, UpdateMode::replace,
+                                            inputs[1], &inputs[2], out);
 }
 
 std::vector<array> DynamicSliceUpdate::vjp_rule(const std::vector<array>& primals,
@@ -375,61 +268,10 @@ class MaskedScatter final : public Recorded<MaskedScatter, Op> {
 // inputs: the array, the mask of the same shape, the source (1-d, row-contiguous).
 void MaskedScatter::encode(Encoder& encoder, const std::vector<array>& inputs,
                            std::vector<array>& outputs) {
-  const array& mask = inputs[1];
-  const array& source = inputs[2];
   array& out = outputs[0];
   copy_or_take(encoder, inputs[0], out);
   if (out.size() == 0) return;
-  constexpr int64_t grain = 1 << 14;
-  int64_t size = static_cast<int64_t>(out.size()), chunks = (size + grain - 1) / grain;
-  array counts = make_temporary(encoder, static_cast<size_t>(chunks) * sizeof(int64_t));
-  int64_t* before = counts.data<int64_t>();
-  const bool* holds = mask.data<bool>();
-  kernels::CollapsedLayout layout =
-      kernels::collapse(span_of(mask.shape()), span_of(mask.strides()));
-  // How many each chunk takes; then the chunks, each with what was taken before it.
-  encoder.input(mask);
-  encoder.output(counts);
-  encoder.native(name(), chunks, size, [=](int64_t begin, int64_t end) {
-    alignas(64) bool block[grain];
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      int64_t first = chunk * grain, last = std::min(size, first + grain);
-      kernels::cpu::gather_range(holds, layout, 1, first, last, block);
-      before[chunk] = std::accumulate(block, block + (last - first), int64_t{0});
-    }
-  });
-  int64_t available = static_cast<int64_t>(source.size());
-  encoder.output(counts);
-  encoder.native(name(), 1, 0, [=](int64_t, int64_t) {
-    int64_t total = 0;
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) total += std::exchange(before[chunk], total);
-    if (total > available) {
-      throw std::runtime_error(
-          text("[masked_scatter] the mask takes ", total, " elements, the source has ", available));
-    }
-  });
-  encoder.input(mask);
-  encoder.input(source);
-  encoder.input(counts);
-  encoder.input(out);
-  encoder.output(out);
-  dispatch_item_size(out.itemsize(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* from = reinterpret_cast<const T*>(source.data<char>());
-    T* to = reinterpret_cast<T*>(out.data<char>());
-    encoder.native(name(), chunks, size * static_cast<int64_t>(sizeof(T)) * 2,
-                   [=](int64_t begin, int64_t end) {
-                     alignas(64) bool block[grain];
-                     for (int64_t chunk = begin; chunk < end; ++chunk) {
-                       int64_t first = chunk * grain, last = std::min(size, first + grain);
-                       kernels::cpu::gather_range(holds, layout, 1, first, last, block);
-                       const T* next = from + before[chunk];
-                       for (int64_t i = first; i < last; ++i) {
-                         if (block[i - first]) to[i] = *next++;
-                       }
-                     }
-                   });
-  });
+  kernels::backend_of(encoder).masked_scatter(encoder, inputs[1], inputs[2], out);
 }
 
 // Each element that the mask takes has a number: how many were taken before it.

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "kernels/cpu/copy.h"
 #include "ops/dynamic_shape.h"
 #include "ops/views.h"
 
@@ -16,7 +15,9 @@ class DynamicSlice final : public Recorded<DynamicSlice, Op> {
   DynamicSlice(Stream stream, std::vector<int> axes, Shape sizes)
       : Recorded(stream), axes_(std::move(axes)), sizes_(std::move(sizes)) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
+              std::vector<array>& outputs) override {
+    kernels::backend_of(encoder).dynamic_slice(encoder, axes_, inputs[0], inputs[1], outputs[0]);
+  }
   std::vector<array> vjp_rule(const std::vector<array>& primals,
                               const std::vector<array>& cotangents, const std::vector<int>& argnums,
                               const std::vector<array>& outputs) override;
@@ -38,61 +39,6 @@ class DynamicSlice final : public Recorded<DynamicSlice, Op> {
   Shape sizes_;
 };
 
-void DynamicSlice::encode(Encoder& encoder, const std::vector<array>& inputs,
-                          std::vector<array>& outputs) {
-  const array& in = inputs[0];
-  const array& start = inputs[1];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  encoder.input(in);
-  encoder.input(start);
-  encoder.output(out);
-
-  struct Axis {
-    int64_t stride, room;  // the largest start that stays inside
-    int index;
-  };
-  std::vector<Axis> axes;
-  for (int axis : axes_) {
-    axes.push_back({in.strides(axis), in.shape(axis) - out.shape(axis), axis});
-  }
-  size_t item = in.itemsize();
-  const char* source = in.data<char>();
-  const char* starts = start.data<char>();
-  int64_t start_stride = start.ndim() == 0 ? 0 : start.strides(0);
-  Dtype::Val start_type = start.dtype();
-  char* target = out.data<char>();
-  kernels::CollapsedLayout layout = kernels::collapse(span_of(out.shape()), span_of(in.strides()));
-  int64_t grain = kernels::cpu::copy_grain(layout, item);
-  // At least one task, so that a bad start is an error for empty slices too.
-  int64_t tasks = std::max<int64_t>(1, (layout.size + grain - 1) / grain);
-  encoder.native(
-      name(), tasks, 2 * static_cast<int64_t>(out.nbytes()),
-      [=, axes = std::move(axes), layout = std::move(layout)](int64_t begin, int64_t end) {
-        int64_t offset = 0;
-        dispatch_dtype(start_type, [&](auto tag) {
-          using Index = typename decltype(tag)::type;
-          for (size_t i = 0; i < axes.size(); ++i) {
-            Index value =
-                reinterpret_cast<const Index*>(starts)[static_cast<int64_t>(i) * start_stride];
-            int64_t first = convert_element<int64_t>(value);
-            // Negative starts and uint64 beyond int64 alike are outside.
-            if (first < 0 || first > axes[i].room) {
-              throw std::runtime_error(text("[slice] start ", first, " of axis ", axes[i].index,
-                                            " must be between 0 and ", axes[i].room));
-            }
-            offset += first * axes[i].stride;
-          }
-        });
-        int64_t bytes = static_cast<int64_t>(item);
-        int64_t first = begin * grain, last = std::min(layout.size, end * grain);
-        if (first < last) {
-          kernels::cpu::gather_range(source + offset * bytes, layout, item, first, last,
-                                     target + first * bytes);
-        }
-      });
-}
-
 std::vector<array> DynamicSlice::vjp_rule(const std::vector<array>& primals,
                                           const std::vector<array>& cotangents,
                                           const std::vector<int>&, const std::vector<array>&) {
@@ -112,7 +58,9 @@ class Concatenate final : public Recorded<Concatenate, Op> {
  public:
   Concatenate(Stream stream, int axis) : Recorded(stream), axis_(axis) {}
   void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
+              std::vector<array>& outputs) override {
+    kernels::backend_of(encoder).concatenate(encoder, axis_, inputs, outputs[0]);
+  }
   std::vector<array> vjp_rule(const std::vector<array>& primals,
                               const std::vector<array>& cotangents, const std::vector<int>& argnums,
                               const std::vector<array>& outputs) override;
@@ -140,82 +88,6 @@ std::vector<Shape> Concatenate::output_shapes(const std::vector<array>& inputs) 
     shape[axis] += inputs[i].shape()[axis];
   }
   return {shape};
-}
-
-// One input of a concatenation: its row-major elements fill runs of `run` elements of the output,
-// one every `pitch` elements.
-struct Piece {
-  const char* source;
-  char* target;
-  kernels::CollapsedLayout layout;
-  kernels::CollapsedLayout target_layout;
-  int64_t run, pitch;
-  int64_t grain, first_task;
-};
-
-void copy_piece(const Piece& piece, size_t item, int64_t begin, int64_t end) {
-  constexpr int64_t direct_bytes = 256;  // runs from this size are worth a call each
-  constexpr size_t block_bytes = 8192;
-  int64_t bytes = static_cast<int64_t>(item);
-  if (piece.run * bytes >= direct_bytes || piece.run == piece.pitch) {
-    for (int64_t at = begin; at < end;) {
-      int64_t row = at / piece.run, column = at % piece.run;
-      int64_t count = std::min(end - at, piece.run - column);
-      kernels::cpu::gather_range(piece.source, piece.layout, item, at, at + count,
-                                 piece.target + (row * piece.pitch + column) * bytes);
-      at += count;
-    }
-    return;
-  }
-  alignas(64) char block[block_bytes];
-  int64_t block_size = static_cast<int64_t>(block_bytes / item);
-  for (int64_t at = begin; at < end; at += block_size) {
-    int64_t last = std::min(end, at + block_size);
-    kernels::cpu::gather_range(piece.source, piece.layout, item, at, last, block);
-    kernels::cpu::scatter_range(block, piece.target_layout, item, at, last, piece.target);
-  }
-}
-
-void Concatenate::encode(Encoder& encoder, const std::vector<array>& inputs,
-                         std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  size_t item = out.itemsize();
-  int64_t inner = 1;
-  for (int i = axis_ + 1; i < static_cast<int>(out.ndim()); ++i) inner *= out.shape(i);
-  std::vector<Piece> pieces;
-  char* target = out.data<char>();
-  int64_t tasks = 0;
-  for (const array& in : inputs) {
-    if (in.size() == 0) continue;
-    encoder.input(in);
-    Piece piece;
-    piece.source = in.data<char>();
-    piece.target = target;
-    piece.layout = kernels::collapse(span_of(in.shape()), span_of(in.strides()));
-    piece.run = in.shape(axis_) * inner;
-    piece.pitch = out.shape(axis_) * inner;
-    piece.target_layout = kernels::collapse(span_of(in.shape()), span_of(out.strides()));
-    piece.grain = kernels::cpu::copy_grain(piece.layout, item);
-    piece.first_task = tasks;
-    tasks += (piece.layout.size + piece.grain - 1) / piece.grain;
-    target += piece.run * static_cast<int64_t>(item);
-    pieces.push_back(std::move(piece));
-  }
-  encoder.output(out);
-  encoder.native(
-      name(), tasks, 2 * static_cast<int64_t>(out.nbytes()),
-      [item, pieces = std::move(pieces)](int64_t begin, int64_t end) {
-        auto behind = std::upper_bound(
-            pieces.begin(), pieces.end(), begin,
-            [](int64_t task, const Piece& piece) { return task < piece.first_task; });
-        for (auto piece = behind - 1; piece != pieces.end() && piece->first_task < end; ++piece) {
-          int64_t first = std::max<int64_t>(0, begin - piece->first_task) * piece->grain;
-          int64_t last = std::min(piece->layout.size, (end - piece->first_task) * piece->grain);
-          if (first < last) copy_piece(*piece, item, first, last);
-        }
-      });
 }
 
 std::vector<array> Concatenate::vjp_rule(const std::vector<array>& primals,

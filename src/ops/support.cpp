@@ -6,8 +6,6 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/cpu/copy.h"
-
 namespace holdfast {
 
 const array& only(const std::vector<array>& inputs) {

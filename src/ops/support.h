@@ -55,21 +55,6 @@ SliceRange normalized_range(int64_t start, int64_t stop, int64_t step, int64_t s
 
 // --- building and encoding ---
 
-// Calls f with an integer type as wide as an element.
-template <typename F>
-void dispatch_item_size(size_t item, F&& f) {
-  switch (item) {
-    case 1:
-      return f(std::type_identity<uint8_t>{});
-    case 2:
-      return f(std::type_identity<uint16_t>{});
-    case 4:
-      return f(std::type_identity<uint32_t>{});
-    default:
-      return f(std::type_identity<uint64_t>{});
-  }
-}
-
 // The one input; std::invalid_argument when there is another number of them.
 const array& only(const std::vector<array>& inputs);
 

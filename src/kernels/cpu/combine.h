@@ -1,4 +1,4 @@
-// How an update meets what is there: the modes of scatter and slice_update.
+// An update meets what is there: the loops of scatter and slice_update.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,9 @@
 #include <holdfast/dtype.h>
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/plan/update.h"
 
 namespace holdfast::kernels::cpu {
-
-enum class UpdateMode : uint8_t { replace, add, multiply, maximum, minimum };
 
 // target[i] = target[i] combined with update[i], over dense elements of one dtype that do not
 // overlap. Half types are rounded after each update.

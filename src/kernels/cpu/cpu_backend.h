@@ -12,6 +12,21 @@ class CpuBackend final : public Backend {
 
   // --- copies, views, indices ---
   void copy(Encoder& encoder, const array& in, array& out) override;
+  void dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
+                     const array& start, array& out) override;
+  void slice_update(Encoder& encoder, const SliceRegion& region, UpdateMode mode,
+                    const array& update, const array* start, array& out) override;
+  void masked_scatter(Encoder& encoder, const array& mask, const array& source,
+                      array& out) override;
+  void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
+                   array& out) override;
+  void pad(Encoder& encoder, const Shape& low, const array& in, const array& value,
+           array& out) override;
+  void gather(Encoder& encoder, const Indexing& indexing, const array& in,
+              std::span<const array> indices, array& out) override;
+  void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
+               std::span<const array> indices, const array& updates, array& out) override;
+  void convert_fp8(Encoder& encoder, const array& in, array& out) override;
 
   // --- reductions, scans, sorts ---
   void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
