@@ -44,6 +44,14 @@ class Backend {
 
   // --- products, quantisation ---
 
+  // a [..., m, k] times b [..., k, n], of one dtype, over batches that broadcast. `out` has their
+  // dtype, or float32 for half types: the product before it is rounded.
+  virtual void matmul(Encoder& encoder, const array& a, const array& b, array& out) = 0;
+  // For each pair of `segments`, start and stop (uint32): a [m, k] from column start to stop times
+  // the rows of b [k, n]. The command throws std::out_of_range for a segment that is not in k.
+  virtual void segmented_matmul(Encoder& encoder, const array& a, const array& b,
+                                const array& segments, array& out) = 0;
+
   // --- element-wise programs ---
 };
 

@@ -25,6 +25,9 @@ class CpuBackend final : public Backend {
   // --- creation, random numbers ---
 
   // --- products, quantisation ---
+  void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
+  void segmented_matmul(Encoder& encoder, const array& a, const array& b, const array& segments,
+                        array& out) override;
 
   // --- element-wise programs ---
 };
