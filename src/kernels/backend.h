@@ -14,6 +14,7 @@
 #include <holdfast/encoder.h>
 
 #include "exec/queue.h"
+#include "kernels/plan/quantization.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/scan.h"
 
@@ -51,6 +52,17 @@ class Backend {
   // the rows of b [k, n]. The command throws std::out_of_range for a segment that is not in k.
   virtual void segmented_matmul(Encoder& encoder, const array& a, const array& b,
                                 const array& segments, array& out) = 0;
+  // Inputs: the weights, and the global scale (float32) where there is one. Outputs: codes, scales,
+  // biases (affine).
+  virtual void quantize(Encoder& encoder, const QuantizedFormat& format,
+                        const std::vector<array>& inputs, std::vector<array>& outputs) = 0;
+  // Inputs: codes, scales, biases (affine).
+  virtual void dequantize(Encoder& encoder, const QuantizedFormat& format,
+                          const std::vector<array>& inputs, array& out) = 0;
+  // Inputs: x, codes, scales, biases (affine), indices (uint32) of matrices of x and of w
+  // (gathers). The command throws std::out_of_range for an index without a matrix.
+  virtual void quantized_matmul(Encoder& encoder, const QuantizedProduct& product,
+                                const std::vector<array>& inputs, array& out) = 0;
 
   // --- element-wise programs ---
 };

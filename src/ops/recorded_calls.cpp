@@ -12,9 +12,9 @@
 
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/norm.h"
-#include "kernels/cpu/quantization.h"
 #include "kernels/cpu/scan.h"
 #include "kernels/cpu/sort.h"
+#include "kernels/plan/quantization.h"
 #include "ops/dynamic_shape.h"
 #include "ops/elementwise.h"
 #include "ops/inner.h"
@@ -27,11 +27,11 @@ namespace holdfast {
 namespace kernels {
 constexpr ReduceOp last_value(ReduceOp) { return ReduceOp::argmax; }
 constexpr ScanOp last_value(ScanOp) { return ScanOp::log_add_exp; }
+constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 namespace cpu {
 constexpr UpdateMode last_value(UpdateMode) { return UpdateMode::minimum; }
 constexpr NormKind last_value(NormKind) { return NormKind::layer; }
 constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
-constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
 }  // namespace cpu
 }  // namespace kernels
 constexpr Method last_value(Method) { return Method::slogdet; }
@@ -59,7 +59,7 @@ static_assert([] {
   return are_numbered<complex, to_half, from_half>();
 }());
 static_assert([] {
-  using enum kernels::cpu::QuantizationMode;
+  using enum kernels::QuantizationMode;
   return are_numbered<affine, mxfp4, mxfp8, nvfp4>();
 }());
 static_assert(are_numbered<kernels::cpu::NormKind::rms, kernels::cpu::NormKind::layer>());
@@ -80,7 +80,7 @@ using Arrays = std::vector<array>;
 using State = std::vector<RecordedValue>;
 using Axes = std::vector<int>;
 using Call = const RecordedCall&;
-using kernels::cpu::QuantizationMode;
+using kernels::QuantizationMode;
 using kernels::cpu::UpdateMode;
 
 struct Kind {
