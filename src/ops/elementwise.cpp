@@ -11,7 +11,8 @@ namespace holdfast {
 
 namespace {
 
-using kernels::cpu::ElementwiseOp;
+using kernels::conversion_code;
+using kernels::ElementwiseOp;
 
 // The column in_types as sets of dtypes.
 constexpr uint16_t bit(Dtype::Val val) {
@@ -146,7 +147,7 @@ const ElementwiseRow& elementwise_row(ElementwiseOp op) { return rows[static_cas
 
 namespace {
 void check_count(ElementwiseOp op, const std::vector<array>& inputs) {
-  size_t count = static_cast<size_t>(kernels::cpu::elementwise_operand_count(op));
+  size_t count = static_cast<size_t>(kernels::elementwise_operand_count(op));
   if (inputs.size() != count) {
     throw std::invalid_argument(text("[", elementwise_row(op).function, "] expected ", count,
                                      " inputs, got ", inputs.size()));

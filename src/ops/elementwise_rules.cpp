@@ -12,7 +12,7 @@ namespace holdfast {
 
 namespace {
 
-using kernels::cpu::ElementwiseOp;
+using kernels::ElementwiseOp;
 
 struct Formulas {
   const std::vector<array>& inputs;
@@ -155,7 +155,7 @@ array Formulas::of(ElementwiseOp op, int argument) const {
     // No others take or give numbers with a derivative.
     default:
       throw std::logic_error(
-          text("[vjp] ", kernels::cpu::elementwise_name(op), " has no derivative"));
+          text("[vjp] ", kernels::elementwise_name(op), " has no derivative"));
   }
 }
 

@@ -466,13 +466,13 @@ const Table& table() {
   return found;
 }
 
-using ElementwiseTable = std::unordered_map<std::string_view, kernels::cpu::ElementwiseOp>;
+using ElementwiseTable = std::unordered_map<std::string_view, kernels::ElementwiseOp>;
 const ElementwiseTable& elementwise_table() {
   static const ElementwiseTable found = [] {
     ElementwiseTable result;
-    for (int i = 0; i < static_cast<int>(kernels::cpu::ElementwiseOp::count); ++i) {
-      auto op = static_cast<kernels::cpu::ElementwiseOp>(i);
-      result.emplace(kernels::cpu::elementwise_name(op), op);
+    for (int i = 0; i < static_cast<int>(kernels::ElementwiseOp::count); ++i) {
+      auto op = static_cast<kernels::ElementwiseOp>(i);
+      result.emplace(kernels::elementwise_name(op), op);
     }
     return result;
   }();

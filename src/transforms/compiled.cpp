@@ -145,9 +145,9 @@ std::string CompiledSteps::name() const {
   for (const FusedStep& step : steps_) {
     result += '_';
     result +=
-        step.op == conversion_code
+        step.op == kernels::conversion_code
             ? "AsType"
-            : kernels::cpu::elementwise_name(static_cast<kernels::cpu::ElementwiseOp>(step.op));
+            : kernels::elementwise_name(static_cast<kernels::ElementwiseOp>(step.op));
     for (int i = 0; i < step.arity; ++i) {
       bool is_result = step.values[i] >= FusedStep::result;
       result += is_result ? "_r" : "_i";

@@ -10,7 +10,8 @@
 namespace holdfast::detail {
 namespace {
 
-using kernels::cpu::ElementwiseOp;
+using kernels::conversion_code;
+using kernels::ElementwiseOp;
 using kernels::cpu::RowProgram;
 using Width = RowProgram::Width;
 using Step = RowProgram::Step;

@@ -9,8 +9,8 @@
 #include "exec/background.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/plan/elementwise.h"
 #include "kernels/plan/layout.h"
-#include "ops/elementwise.h"
 
 namespace holdfast::detail {
 namespace {
@@ -73,7 +73,7 @@ GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps,
   const kernels::cpu::simd::ChainKernels& chains = kernels::cpu::simd::chain_kernels();
   for (const FusedStep& step : steps) {
     bool is_chained = step.dtype == float32 && step.operand_dtype == float32 &&
-                      step.op != conversion_code && chains.ops[step.op];
+                      step.op != kernels::conversion_code && chains.ops[step.op];
     weight_ += is_chained ? chained_weight : block_weight;
   }
   steps_ = std::make_shared<const Steps>(std::move(own));

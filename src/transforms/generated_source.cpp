@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/instruction_set.h"
-#include "ops/elementwise.h"
+#include "kernels/plan/elementwise.h"
 
 namespace holdfast::detail {
 namespace {
 
-using kernels::cpu::ElementwiseOp;
+using kernels::conversion_code;
+using kernels::ElementwiseOp;
 
 // The exponential of the block engine (kernels/cpu/simd/vector_math.h), number for number.
 constexpr const char* exponential_source = R"(

@@ -13,7 +13,6 @@
 #include "base/fault.h"
 #include "exec/background.h"
 #include "exec/kernel_library.h"
-#include "kernels/cpu/elementwise.h"
 #include "ops/array_testing.h"
 #include "support/child.h"
 #include "transforms/compile_kernels_setting.h"

@@ -12,7 +12,6 @@
 namespace holdfast::kernels::cpu {
 namespace {
 
-constexpr int16_t astype_code = static_cast<int16_t>(ElementwiseOp::count);
 // From here on, an input that is read across its rows is copied into order first: the copy goes by
 // squares, where a block of the walk would meet a line of memory for each element.
 constexpr size_t copied_elements = size_t{1} << 16;
@@ -173,7 +172,7 @@ class Planner {
 
   bool is_chained(const FusedStep& step) const {
     return encoding_of(step.dtype) && encoding_of(step.operand_dtype) &&
-           (step.op == astype_code || chains_.ops[step.op]);
+           (step.op == conversion_code || chains_.ops[step.op]);
   }
 
   void find_chains() {
@@ -366,7 +365,7 @@ class Planner {
     Lane operand = lane_of(from.operand_dtype);
     Lane result = lane_of(from.dtype);
     step.round = round_kernel(from.dtype);
-    if (from.op != astype_code) {
+    if (from.op != conversion_code) {
       auto op = static_cast<ElementwiseOp>(from.op);
       step.kernel = elementwise_kernel(op, operand);
       if (!step.kernel) {
@@ -391,7 +390,7 @@ class Planner {
     if (k == 0 || roles_[k - 1].chain != role.chain) begin_chain(k);
     auto operand = [&](int i) { return program_.values[index_of(step.values[i])]; };
     if (role.in_register == ChainRole::nothing) load_operand(step.values[0]);
-    if (step.op == astype_code)
+    if (step.op == conversion_code)
       ;  // the value is in registers, and is rounded below
     else if (step.arity == 1)
       add_stage(unary_code(step), Location{});
