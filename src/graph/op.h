@@ -44,7 +44,6 @@ struct detail::FusedGroup {
   // May the memory of input i be taken over by an output? (All its uses are inside the group.)
   uint32_t donatable;          // bit i: input i
   std::span<FusedStep> steps;  // in order of evaluation
-  const char* name;            // for errors and traces: of the last step
 };
 using detail::FusedGroup;
 

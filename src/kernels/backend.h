@@ -14,6 +14,7 @@
 #include <holdfast/encoder.h>
 
 #include "exec/queue.h"
+#include "graph/op.h"
 #include "kernels/plan/quantization.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/scan.h"
@@ -65,6 +66,9 @@ class Backend {
                                 const std::vector<array>& inputs, array& out) = 0;
 
   // --- element-wise programs ---
+
+  // One pass over the group's shape.
+  virtual void fused(Encoder& encoder, const FusedGroup& group) = 0;
 };
 
 // Of the device that the encoder's queue runs on.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/fused.h"
 #include "ops/inner.h"
 
 namespace holdfast {
@@ -178,7 +177,7 @@ detail::Elementwise::Elementwise(Stream stream, int16_t row) : FusableOp(stream)
 #include <holdfast/elementwise.def>
 
 void detail::Elementwise::encode_group(Encoder& encoder, const FusedGroup& group) {
-  kernels::cpu::encode_fused(encoder, group);
+  kernels::backend_of(encoder).fused(encoder, group);
 }
 
 bool detail::Elementwise::is_equivalent(const Primitive& other) const {
@@ -200,7 +199,7 @@ AsType::AsType(Stream stream, Dtype dtype) : FusableOp(stream), dtype_(dtype) {
 }
 
 void AsType::encode_group(Encoder& encoder, const FusedGroup& group) {
-  kernels::cpu::encode_fused(encoder, group);
+  kernels::backend_of(encoder).fused(encoder, group);
 }
 
 bool AsType::is_equivalent(const Primitive& other) const {
@@ -220,8 +219,7 @@ void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,
   FusedStep steps[] = {
       {static_cast<int16_t>(ElementwiseOp::FloorDivide), 2, {0, 1, 0}, dtype, dtype, &outputs[0]},
       {static_cast<int16_t>(ElementwiseOp::Remainder), 2, {0, 1, 0}, dtype, dtype, &outputs[1]}};
-  FusedGroup group{&outputs[0].shape(), inputs, 0, steps, name()};
-  kernels::cpu::encode_fused(encoder, group);
+  kernels::backend_of(encoder).fused(encoder, {&outputs[0].shape(), inputs, 0, steps});
 }
 
 // --- functions ---

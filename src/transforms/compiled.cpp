@@ -6,8 +6,9 @@
 
 #include <holdfast/utils.h>
 
-#include "kernels/cpu/fused.h"
-#include "ops/elementwise.h"
+#include "base/text.h"
+#include "kernels/backend.h"
+#include "kernels/plan/elementwise.h"
 
 namespace holdfast::detail {
 
@@ -51,8 +52,8 @@ void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_donatable()) donatable |= 1u << i;
   }
-  kernels::cpu::encode_fused(
-      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size()), primitive_name});
+  kernels::backend_of(encoder).fused(
+      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size())});
 }
 
 // Without fixed shapes what had one shape in the trace may have several now, each of which the next
@@ -89,7 +90,7 @@ void CompiledSteps::encode_separately(Encoder& encoder, const std::vector<array>
     }
   }
   steps.back().output = &output;
-  kernels::cpu::encode_fused(encoder, {&output.shape(), used, 0, steps, primitive_name});
+  kernels::backend_of(encoder).fused(encoder, {&output.shape(), used, 0, steps});
 }
 
 std::vector<Shape> CompiledSteps::output_shapes(const std::vector<array>& inputs) const {
@@ -144,10 +145,9 @@ std::string CompiledSteps::name() const {
   std::string result = primitive_name;
   for (const FusedStep& step : steps_) {
     result += '_';
-    result +=
-        step.op == kernels::conversion_code
-            ? "AsType"
-            : kernels::elementwise_name(static_cast<kernels::ElementwiseOp>(step.op));
+    result += step.op == kernels::conversion_code
+                  ? "AsType"
+                  : kernels::elementwise_name(static_cast<kernels::ElementwiseOp>(step.op));
     for (int i = 0; i < step.arity; ++i) {
       bool is_result = step.values[i] >= FusedStep::result;
       result += is_result ? "_r" : "_i";

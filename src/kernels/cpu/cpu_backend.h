@@ -36,6 +36,7 @@ class CpuBackend final : public Backend {
                         const std::vector<array>& inputs, array& out) override;
 
   // --- element-wise programs ---
+  void fused(Encoder& encoder, const FusedGroup& group) override;
 };
 
 }  // namespace holdfast::kernels::cpu
