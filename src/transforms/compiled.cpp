@@ -31,7 +31,6 @@ CompiledSteps::CompiledSteps(std::span<const Call* const> calls, std::span<const
     steps_.push_back(step);
   }
   for (int output : outputs) outputs_.push_back(places.at(output) - FusedStep::result);
-  kernels_.emplace(steps_, outputs_);
 }
 
 void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -45,7 +44,6 @@ void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
     }
     return;
   }
-  if (kernels_->encode(encoder, inputs, outputs)) return;
   SmallVector<FusedStep, 16> steps(steps_.begin(), steps_.end());
   for (size_t k = 0; k < outputs.size(); ++k) steps[outputs_[k]].output = &outputs[k];
   uint32_t donatable = 0;
@@ -53,7 +51,7 @@ void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
     if (inputs[i].is_donatable()) donatable |= 1u << i;
   }
   kernels::backend_of(encoder).fused(
-      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size())});
+      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size()), &prepared_});
 }
 
 // Without fixed shapes what had one shape in the trace may have several now, each of which the next

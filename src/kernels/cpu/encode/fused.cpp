@@ -12,7 +12,9 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fused_program.h"
+#include "kernels/cpu/generated_kernel.h"
 #include "kernels/plan/layout.h"
+#include "kernels/plan/prepared.h"
 #include "kernels/staging.h"
 #include "kernels/views.h"
 
@@ -539,6 +541,10 @@ class FusedPlanner {
 }  // namespace
 
 void CpuBackend::fused(Encoder& encoder, const FusedGroup& group) {
+  if (group.prepared) {
+    auto& kernels = group.prepared->get([&] { return GeneratedKernels(group.steps); });
+    if (kernels.encode(encoder, group)) return;
+  }
   FusedPlanner(encoder, group).encode();
 }
 
