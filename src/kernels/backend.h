@@ -17,6 +17,7 @@
 #include "graph/op.h"
 #include "kernels/plan/quantization.h"
 #include "kernels/plan/reduce.h"
+#include "kernels/plan/rows.h"
 #include "kernels/plan/scan.h"
 
 namespace holdfast::kernels {
@@ -69,6 +70,8 @@ class Backend {
 
   // One pass over the group's shape.
   virtual void fused(Encoder& encoder, const FusedGroup& group) = 0;
+  virtual void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
+                    std::vector<array>& outputs) = 0;
 };
 
 // Of the device that the encoder's queue runs on.

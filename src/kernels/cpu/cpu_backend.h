@@ -37,6 +37,8 @@ class CpuBackend final : public Backend {
 
   // --- element-wise programs ---
   void fused(Encoder& encoder, const FusedGroup& group) override;
+  void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
+            std::vector<array>& outputs) override;
 };
 
 }  // namespace holdfast::kernels::cpu
