@@ -135,7 +135,7 @@ void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_g
     EncoderScope scope(queue);
     std::optional<OpNoteWriter> note;
     if (exec::capture::wants_notes()) note.emplace(inputs_);
-    FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_, last.name()};
+    FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_};
     static_cast<FusableOp&>(last).encode_group(scope.encoder, group);
     if (note) transaction.describe(note->group(nodes_, steps_));
     event = transaction.commit();

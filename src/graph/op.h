@@ -12,6 +12,10 @@
 
 namespace holdfast {
 
+namespace kernels {
+class Prepared;
+}
+
 using detail::FusableOp;
 using detail::Op;
 
@@ -44,7 +48,8 @@ struct detail::FusedGroup {
   // May the memory of input i be taken over by an output? (All its uses are inside the group.)
   uint32_t donatable;          // bit i: input i
   std::span<FusedStep> steps;  // in order of evaluation
-  const char* name;            // for errors and traces: of the last step
+  // Of a group that comes again and again, with other arrays: what the backend keeps with it.
+  kernels::Prepared* prepared = nullptr;
 };
 using detail::FusedGroup;
 

@@ -77,7 +77,7 @@ void FusableOp::encode(Encoder& encoder, const std::vector<array>& inputs,
                  outputs[0].dtype(),
                  inputs.back().dtype(),
                  &outputs[0]};
-  encode_group(encoder, {&outputs[0].shape(), inputs, 0, std::span(&step, 1), name()});
+  encode_group(encoder, {&outputs[0].shape(), inputs, 0, std::span(&step, 1)});
 }
 
 }  // namespace detail

@@ -15,14 +15,17 @@
 #include <holdfast/encoder.h>
 
 #include "exec/queue.h"
+#include "graph/op.h"
 #include "kernels/plan/attention.h"
 #include "kernels/plan/convolution.h"
 #include "kernels/plan/factorise.h"
 #include "kernels/plan/fft.h"
 #include "kernels/plan/indexing.h"
 #include "kernels/plan/norm.h"
+#include "kernels/plan/quantization.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/rope.h"
+#include "kernels/plan/rows.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/sort.h"
 #include "kernels/plan/update.h"
@@ -124,7 +127,31 @@ class Backend {
 
   // --- products, quantisation ---
 
+  // a [..., m, k] times b [..., k, n], of one dtype, over batches that broadcast. `out` has their
+  // dtype, or float32 for half types: the product before it is rounded.
+  virtual void matmul(Encoder& encoder, const array& a, const array& b, array& out) = 0;
+  // For each pair of `segments`, start and stop (uint32): a [m, k] from column start to stop times
+  // the rows of b [k, n]. The command throws std::out_of_range for a segment that is not in k.
+  virtual void segmented_matmul(Encoder& encoder, const array& a, const array& b,
+                                const array& segments, array& out) = 0;
+  // Inputs: the weights, and the global scale (float32) where there is one. Outputs: codes, scales,
+  // biases (affine).
+  virtual void quantize(Encoder& encoder, const QuantizedFormat& format,
+                        const std::vector<array>& inputs, std::vector<array>& outputs) = 0;
+  // Inputs: codes, scales, biases (affine).
+  virtual void dequantize(Encoder& encoder, const QuantizedFormat& format,
+                          const std::vector<array>& inputs, array& out) = 0;
+  // Inputs: x, codes, scales, biases (affine), indices (uint32) of matrices of x and of w
+  // (gathers). The command throws std::out_of_range for an index without a matrix.
+  virtual void quantized_matmul(Encoder& encoder, const QuantizedProduct& product,
+                                const std::vector<array>& inputs, array& out) = 0;
+
   // --- element-wise programs ---
+
+  // One pass over the group's shape.
+  virtual void fused(Encoder& encoder, const FusedGroup& group) = 0;
+  virtual void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
+                    std::vector<array>& outputs) = 0;
 };
 
 // Of the device that the encoder's queue runs on.

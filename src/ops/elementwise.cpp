@@ -4,14 +4,14 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/fused.h"
 #include "ops/inner.h"
 
 namespace holdfast {
 
 namespace {
 
-using kernels::cpu::ElementwiseOp;
+using kernels::conversion_code;
+using kernels::ElementwiseOp;
 
 // The column in_types as sets of dtypes.
 constexpr uint16_t bit(Dtype::Val val) {
@@ -146,7 +146,7 @@ const ElementwiseRow& elementwise_row(ElementwiseOp op) { return rows[static_cas
 
 namespace {
 void check_count(ElementwiseOp op, const std::vector<array>& inputs) {
-  size_t count = static_cast<size_t>(kernels::cpu::elementwise_operand_count(op));
+  size_t count = static_cast<size_t>(kernels::elementwise_operand_count(op));
   if (inputs.size() != count) {
     throw std::invalid_argument(text("[", elementwise_row(op).function, "] expected ", count,
                                      " inputs, got ", inputs.size()));
@@ -177,7 +177,7 @@ detail::Elementwise::Elementwise(Stream stream, int16_t row) : FusableOp(stream)
 #include <holdfast/elementwise.def>
 
 void detail::Elementwise::encode_group(Encoder& encoder, const FusedGroup& group) {
-  kernels::cpu::encode_fused(encoder, group);
+  kernels::backend_of(encoder).fused(encoder, group);
 }
 
 bool detail::Elementwise::is_equivalent(const Primitive& other) const {
@@ -199,7 +199,7 @@ AsType::AsType(Stream stream, Dtype dtype) : FusableOp(stream), dtype_(dtype) {
 }
 
 void AsType::encode_group(Encoder& encoder, const FusedGroup& group) {
-  kernels::cpu::encode_fused(encoder, group);
+  kernels::backend_of(encoder).fused(encoder, group);
 }
 
 bool AsType::is_equivalent(const Primitive& other) const {
@@ -219,8 +219,7 @@ void DivMod::encode(Encoder& encoder, const std::vector<array>& inputs,
   FusedStep steps[] = {
       {static_cast<int16_t>(ElementwiseOp::FloorDivide), 2, {0, 1, 0}, dtype, dtype, &outputs[0]},
       {static_cast<int16_t>(ElementwiseOp::Remainder), 2, {0, 1, 0}, dtype, dtype, &outputs[1]}};
-  FusedGroup group{&outputs[0].shape(), inputs, 0, steps, name()};
-  kernels::cpu::encode_fused(encoder, group);
+  kernels::backend_of(encoder).fused(encoder, {&outputs[0].shape(), inputs, 0, steps});
 }
 
 // --- functions ---

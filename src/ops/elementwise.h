@@ -6,13 +6,10 @@
 
 #include <holdfast/primitives.h>
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/plan/elementwise.h"
 #include "ops/support.h"
 
 namespace holdfast {
-
-// The code of a conversion (AsType) in a fused group; the step's dtypes say from what to what.
-inline constexpr int16_t conversion_code = static_cast<int16_t>(kernels::cpu::ElementwiseOp::count);
 
 // Quotient and remainder of one division: two outputs, one pass over the inputs.
 class DivMod final : public Recorded<DivMod, Op> {
@@ -36,9 +33,9 @@ struct ElementwiseRow {
   DtypeRule rule;
   uint16_t accepted;  // bit v: operands of the dtype with Val v are accepted
 };
-const ElementwiseRow& elementwise_row(kernels::cpu::ElementwiseOp op);
+const ElementwiseRow& elementwise_row(kernels::ElementwiseOp op);
 // The op of that row; std::invalid_argument for another number of inputs than it takes.
-array call_elementwise(kernels::cpu::ElementwiseOp op, const std::vector<array>& inputs,
+array call_elementwise(kernels::ElementwiseOp op, const std::vector<array>& inputs,
                        StreamOrDevice s);
 
 }  // namespace holdfast

@@ -12,7 +12,7 @@ namespace holdfast {
 
 namespace {
 
-using kernels::cpu::ElementwiseOp;
+using kernels::ElementwiseOp;
 
 struct Formulas {
   const std::vector<array>& inputs;
@@ -154,8 +154,7 @@ array Formulas::of(ElementwiseOp op, int argument) const {
       return chosen(x(), argument == 1);
     // No others take or give numbers with a derivative.
     default:
-      throw std::logic_error(
-          text("[vjp] ", kernels::cpu::elementwise_name(op), " has no derivative"));
+      throw std::logic_error(text("[vjp] ", kernels::elementwise_name(op), " has no derivative"));
   }
 }
 

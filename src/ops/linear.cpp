@@ -1,8 +1,4 @@
 // Matrix products.
-#include <optional>
-
-#include "kernels/cpu/matmul.h"
-#include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/support.h"
@@ -43,44 +39,7 @@ class Matmul final : public Recorded<Matmul, Op> {
 
 void Matmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                     std::vector<array>& outputs) {
-  const array& a = inputs[0];
-  const array& b = inputs[1];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  int64_t m = a.shape(-2), k = a.shape(-1), n = b.shape(-1);
-  Shape batch(out.shape().begin(), out.shape().end() - 2);
-  auto batch_strides = [&](const array& x) {
-    return broadcast_strides(Shape(x.shape().begin(), x.shape().end() - 2),
-                             Strides(x.strides().begin(), x.strides().end() - 2), batch);
-  };
-  Strides batch_a = batch_strides(a), batch_b = batch_strides(b);
-  kernels::cpu::MatmulPlan plan(
-      a.dtype(), span_of(batch), m, n, k, {span_of(batch_a), a.strides(-2), a.strides(-1)},
-      {span_of(batch_b), b.strides(-2), b.strides(-1)}, true, out.dtype() != a.dtype());
-  std::optional<array> parts;
-  if (size_t bytes = plan.part_bytes()) parts = make_temporary(encoder, bytes);
-  encoder.input(a);
-  encoder.input(b);
-  encoder.output(parts ? *parts : out);
-  const void* left = a.data<char>();
-  const void* right = b.data<char>();
-  void* target = parts ? parts->data<char>() : out.data<char>();
-  int64_t tasks = plan.tasks();
-  // A multiplication weighs about as much as an eighth of a byte moved.
-  int64_t work = static_cast<int64_t>(out.size()) * k / 8 + static_cast<int64_t>(out.nbytes());
-  encoder.native(name(), tasks, work, [=](int64_t begin, int64_t end) {
-    kernels::cpu::TaskScratch scratch(plan.task_scratch_bytes());
-    for (int64_t task = begin; task < end; ++task) {
-      plan.run(task, left, right, target, scratch.get());
-    }
-  });
-  if (!parts) return;
-  encoder.input(*parts);
-  encoder.output(out);
-  void* to = out.data<char>();
-  encoder.native(name(), plan.products(), static_cast<int64_t>(plan.part_bytes()) / 4,
-                 [=](int64_t begin, int64_t end) { plan.add_parts(begin, end, target, to); });
+  kernels::backend_of(encoder).matmul(encoder, inputs[0], inputs[1], outputs[0]);
 }
 
 std::vector<array> Matmul::vjp_rule(const std::vector<array>& primals,

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/cpu/matmul.h"
-#include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/support.h"
@@ -76,41 +74,8 @@ class SegmentedMatmul final : public Recorded<SegmentedMatmul, Op> {
 
 void SegmentedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                              std::vector<array>& outputs) {
-  const array &a = inputs[0], &b = inputs[1];
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  array segments = make_dense(encoder, inputs[2]);
-  encoder.input(a);
-  encoder.input(b);
-  encoder.input(segments);
-  encoder.output(out);
-  int64_t m = a.shape(0), n = b.shape(1), k = a.shape(1);
-  kernels::cpu::MatrixStack left{{}, a.strides(0), a.strides(1)},
-      right{{}, b.strides(0), b.strides(1)};
-  const auto* from = a.data<char>();
-  const auto* with = b.data<char>();
-  const auto* limits = segments.data<uint32_t>();
-  auto* to = out.data<char>();
-  auto item = static_cast<int64_t>(out.itemsize());
-  Dtype::Val dtype = out.dtype();
-  encoder.native(name(), static_cast<int64_t>(segments.size()) / 2, m * n * k / 4 + m * n * item,
-                 [=](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     int64_t start = limits[2 * i], stop = limits[2 * i + 1];
-                     if (start > stop || stop > k) {
-                       throw std::out_of_range(text("[segmented_mm] expected segments inside 0 to ",
-                                                    k, ", got ", start, " to ", stop));
-                     }
-                     kernels::cpu::MatmulPlan plan(dtype, {}, m, n, stop - start, left, right);
-                     kernels::cpu::TaskScratch scratch(plan.task_scratch_bytes());
-                     for (int64_t task = 0; task < plan.tasks(); ++task) {
-                       plan.run(task, from + start * left.column_stride * item,
-                                with + start * right.row_stride * item, to + i * m * n * item,
-                                scratch.get());
-                     }
-                   }
-                 });
+  kernels::backend_of(encoder).segmented_matmul(encoder, inputs[0], inputs[1], inputs[2],
+                                                outputs[0]);
 }
 
 // What lies outside a segment counts as zero.

@@ -1,8 +1,6 @@
 // Low-bit weights: quantize and dequantize.
 #include <optional>
 
-#include "kernels/cpu/simd/quantized_kernels.h"
-#include "kernels/cpu/task_scratch.h"
 #include "ops/quantized.h"
 #include "ops/support.h"
 
@@ -34,42 +32,7 @@ class Quantize final : public Recorded<Quantize, Op> {
 
 void Quantize::encode(Encoder& encoder, const std::vector<array>& inputs,
                       std::vector<array>& outputs) {
-  for (array& out : outputs) encoder.allocate(out);
-  if (outputs[0].size() == 0) return;
-  array w = make_dense(encoder, inputs[0]);
-  encoder.input(w);
-  if (inputs.size() > 1) encoder.input(inputs[1]);
-  for (array& out : outputs) encoder.output(out);
-  bool affine = format_.mode == QuantizationMode::affine;
-  int64_t length = w.shape(-1), rows = static_cast<int64_t>(w.size()) / length;
-  int64_t groups = length / format_.group_size;
-  int64_t code_bytes = format_.packed_bytes(length);
-  auto item = static_cast<int64_t>(w.itemsize());
-  Dtype::Val dtype = w.dtype();
-  const char* from = w.data<char>();
-  const float* global = inputs.size() > 1 ? inputs[1].data<float>() : nullptr;
-  auto* codes = outputs[0].data<uint8_t>();
-  char* scales = outputs[1].data<char>();
-  char* biases = affine ? outputs[2].data<char>() : nullptr;
-  encoder.native(
-      name(), rows, static_cast<int64_t>(w.nbytes()) * 8,
-      [=, format = format_](int64_t begin, int64_t end) {
-        const kernels::cpu::simd::QuantizedKernels& kernels =
-            kernels::cpu::simd::quantized_kernels();
-        kernels::cpu::TaskScratch scratch(static_cast<size_t>(length + 2 * groups) * sizeof(float));
-        auto* wide = static_cast<float*>(scratch.get());
-        float* row_scales = wide + length;
-        float* row_biases = row_scales + groups;
-        for (int64_t row = begin; row < end; ++row) {
-          kernels.widen(dtype, from + row * length * item, length, wide);
-          auto* bytes = reinterpret_cast<uint8_t*>(scales) + row * groups;
-          kernels::cpu::quantize_row(format, wide, length, codes + row * code_bytes, row_scales,
-                                     row_biases, bytes, global != nullptr ? *global : 0.0f);
-          if (!affine) continue;
-          kernels.narrow(dtype, row_scales, groups, scales + row * groups * item);
-          kernels.narrow(dtype, row_biases, groups, biases + row * groups * item);
-        }
-      });
+  kernels::backend_of(encoder).quantize(encoder, format_, inputs, outputs);
 }
 
 // Only the affine mode has scales and biases that are numbers. The bias is the weight e of the
@@ -131,32 +94,7 @@ class Dequantize final : public Recorded<Dequantize, Op> {
 
 void Dequantize::encode(Encoder& encoder, const std::vector<array>& inputs,
                         std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  std::vector<array> dense;
-  for (const array& input : inputs) dense.push_back(make_dense(encoder, input));
-  for (const array& input : dense) encoder.input(input);
-  encoder.output(out);
-  int64_t length = out.shape(-1), rows = static_cast<int64_t>(out.size()) / length;
-  int64_t code_bytes = format_.packed_bytes(length);
-  int64_t scale_bytes = length / format_.group_size * static_cast<int64_t>(dense[1].itemsize());
-  const char* codes = dense[0].data<char>();
-  const char* scales = dense[1].data<char>();
-  const char* biases = dense.size() > 2 ? dense[2].data<char>() : nullptr;
-  Dtype::Val dtype = dense[1].dtype(), to = out.dtype();
-  char* target = out.data<char>();
-  int64_t row_bytes = length * static_cast<int64_t>(out.itemsize());
-  encoder.native(name(), rows, static_cast<int64_t>(out.nbytes()) * 2,
-                 [=, format = format_](int64_t begin, int64_t end) {
-                   for (int64_t row = begin; row < end; ++row) {
-                     kernels::cpu::simd::QuantizedRow line{
-                         codes + row * code_bytes, scales + row * scale_bytes,
-                         biases == nullptr ? nullptr : biases + row * scale_bytes};
-                     kernels::cpu::simd::quantized_kernels().dequantize(
-                         format, dtype, line, 0, length, to, target + row * row_bytes);
-                   }
-                 });
+  kernels::backend_of(encoder).dequantize(encoder, format_, inputs, outputs[0]);
 }
 
 std::vector<array> Dequantize::vjp_rule(const std::vector<array>& primals,

@@ -7,12 +7,12 @@
 
 #include <holdfast/array.h>
 
-#include "kernels/cpu/quantization.h"
+#include "kernels/plan/quantization.h"
 
 namespace holdfast::quantized {
 
-using kernels::cpu::QuantizationMode;
-using kernels::cpu::QuantizedFormat;
+using kernels::QuantizationMode;
+using kernels::QuantizedFormat;
 
 // What a global scale of mode nvfp4 is divided by.
 inline constexpr float nvfp4_range = 448.0f * 6.0f;

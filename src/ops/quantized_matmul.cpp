@@ -1,7 +1,6 @@
 // Products with quantised matrices.
 #include <optional>
 
-#include "kernels/cpu/task_scratch.h"
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/quantized.h"
@@ -40,17 +39,6 @@ class QuantizedMatmul final : public Recorded<QuantizedMatmul, Op> {
   bool transposed_, gathers_;
 };
 
-// For each position of the broadcast shape, the row-major position in `shape`.
-std::vector<uint32_t> broadcast_positions(const Shape& shape, const Shape& target) {
-  Strides strides = broadcast_strides(shape, row_major_strides(shape), target);
-  kernels::CollapsedLayout layout = kernels::collapse(span_of(target), span_of(strides));
-  std::vector<uint32_t> result;
-  for (int64_t i = 0; i < layout.size; ++i) {
-    result.push_back(static_cast<uint32_t>(kernels::offset_at(layout, i)));
-  }
-  return result;
-}
-
 Shape batch_of(const array& a) { return Shape(a.shape().begin(), a.shape().end() - 2); }
 int64_t count_of(const Shape& shape) {
   int64_t count = 1;
@@ -60,58 +48,8 @@ int64_t count_of(const Shape& shape) {
 
 void QuantizedMatmul::encode(Encoder& encoder, const std::vector<array>& inputs,
                              std::vector<array>& outputs) {
-  array& out = outputs[0];
-  encoder.allocate(out);
-  if (out.size() == 0) return;
-  bool affine = format_.mode == QuantizationMode::affine;
-  std::vector<array> dense;
-  for (const array& input : inputs) dense.push_back(make_dense(encoder, input));
-  const array &x = dense[0], &w = dense[1];
-  int64_t m = x.shape(-2), k = x.shape(-1), n = out.shape(-1);
-  int64_t batch = static_cast<int64_t>(out.size()) / (m * n);
-  int64_t left_count = count_of(batch_of(x)), right_count = count_of(batch_of(w));
-  std::vector<uint32_t> left, right;
-  if (!gathers_) {
-    if (right_count == 1 && left_count == batch) {
-      // One matrix for all: the batch is more rows.
-      m *= batch;
-      batch = left_count = 1;
-    } else {
-      left = broadcast_positions(batch_of(x), batch_of(out));
-      right = broadcast_positions(batch_of(w), batch_of(out));
-    }
-  }
-  kernels::cpu::QuantizedProductPlan plan(out.dtype(), format_, transposed_, batch, m, n, k,
-                                          left_count, right_count);
-  array rows = x;
-  if (int64_t bytes = plan.prepared_bytes()) {
-    rows = make_temporary(encoder, static_cast<size_t>(bytes * left_count));
-    encoder.input(x);
-    encoder.output(rows);
-    encoder.native(name(), left_count, bytes * left_count,
-                   [=, source = x.data<char>(), target = rows.data<char>()](
-                       int64_t begin, int64_t end) { plan.prepare(begin, end, source, target); });
-  }
-  const void* from = rows.data<char>();
-  encoder.input(rows);
-  for (size_t i = 1; i < dense.size(); ++i) encoder.input(dense[i]);
-  encoder.output(out);
-  kernels::cpu::QuantizedMatrix matrix{w.data<char>(), dense[2].data<char>(),
-                                       affine ? dense[3].data<char>() : nullptr};
-  size_t indices = affine ? 4 : 3;
-  const uint32_t* given_left = gathers_ ? dense[indices].data<uint32_t>() : nullptr;
-  const uint32_t* given_right = gathers_ ? dense[indices + 1].data<uint32_t>() : nullptr;
-  void* to = out.data<char>();
-  int64_t work = batch * m * n * k / 4 + static_cast<int64_t>(w.nbytes());
-  int64_t tasks = plan.tasks();
-  encoder.native(name(), tasks, work,
-                 [=, plan = std::move(plan), left = std::move(left), right = std::move(right)](
-                     int64_t begin, int64_t end) {
-                   const uint32_t* lefts = left.empty() ? given_left : left.data();
-                   const uint32_t* rights = right.empty() ? given_right : right.data();
-                   kernels::cpu::TaskScratch scratch(plan.task_scratch_bytes());
-                   plan.run(begin, end, from, matrix, lefts, rights, to, scratch.get());
-                 });
+  kernels::backend_of(encoder).quantized_matmul(encoder, {format_, transposed_, gathers_}, inputs,
+                                                outputs[0]);
 }
 
 // The columns of the product.

@@ -10,9 +10,9 @@
 #include <holdfast/linalg.h>
 #include <holdfast/random.h>
 
-#include "kernels/cpu/quantization.h"
 #include "kernels/plan/fft.h"
 #include "kernels/plan/norm.h"
+#include "kernels/plan/quantization.h"
 #include "kernels/plan/scan.h"
 #include "kernels/plan/sort.h"
 #include "kernels/plan/update.h"
@@ -34,9 +34,7 @@ constexpr FftKind last_value(FftKind) { return FftKind::from_half; }
 constexpr FactorisationMethod last_value(FactorisationMethod) {
   return FactorisationMethod::slogdet;
 }
-namespace cpu {
 constexpr QuantizationMode last_value(QuantizationMode) { return QuantizationMode::nvfp4; }
-}  // namespace cpu
 }  // namespace kernels
 
 // Files hold the numbers of these: a value keeps its place, and new ones come last.
@@ -62,7 +60,7 @@ static_assert([] {
   return are_numbered<complex, to_half, from_half>();
 }());
 static_assert([] {
-  using enum kernels::cpu::QuantizationMode;
+  using enum kernels::QuantizationMode;
   return are_numbered<affine, mxfp4, mxfp8, nvfp4>();
 }());
 static_assert(are_numbered<kernels::NormKind::rms, kernels::NormKind::layer>());
@@ -83,8 +81,8 @@ using Arrays = std::vector<array>;
 using State = std::vector<RecordedValue>;
 using Axes = std::vector<int>;
 using Call = const RecordedCall&;
+using kernels::QuantizationMode;
 using kernels::UpdateMode;
-using kernels::cpu::QuantizationMode;
 
 struct Kind {
   const char* name;
@@ -468,13 +466,13 @@ const Table& table() {
   return found;
 }
 
-using ElementwiseTable = std::unordered_map<std::string_view, kernels::cpu::ElementwiseOp>;
+using ElementwiseTable = std::unordered_map<std::string_view, kernels::ElementwiseOp>;
 const ElementwiseTable& elementwise_table() {
   static const ElementwiseTable found = [] {
     ElementwiseTable result;
-    for (int i = 0; i < static_cast<int>(kernels::cpu::ElementwiseOp::count); ++i) {
-      auto op = static_cast<kernels::cpu::ElementwiseOp>(i);
-      result.emplace(kernels::cpu::elementwise_name(op), op);
+    for (int i = 0; i < static_cast<int>(kernels::ElementwiseOp::count); ++i) {
+      auto op = static_cast<kernels::ElementwiseOp>(i);
+      result.emplace(kernels::elementwise_name(op), op);
     }
     return result;
   }();

@@ -6,8 +6,9 @@
 
 #include <holdfast/utils.h>
 
-#include "kernels/cpu/fused.h"
-#include "ops/elementwise.h"
+#include "base/text.h"
+#include "kernels/backend.h"
+#include "kernels/plan/elementwise.h"
 
 namespace holdfast::detail {
 
@@ -30,7 +31,6 @@ CompiledSteps::CompiledSteps(std::span<const Call* const> calls, std::span<const
     steps_.push_back(step);
   }
   for (int output : outputs) outputs_.push_back(places.at(output) - FusedStep::result);
-  kernels_.emplace(steps_, outputs_);
 }
 
 void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
@@ -44,15 +44,14 @@ void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
     }
     return;
   }
-  if (kernels_->encode(encoder, inputs, outputs)) return;
   SmallVector<FusedStep, 16> steps(steps_.begin(), steps_.end());
   for (size_t k = 0; k < outputs.size(); ++k) steps[outputs_[k]].output = &outputs[k];
   uint32_t donatable = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_donatable()) donatable |= 1u << i;
   }
-  kernels::cpu::encode_fused(
-      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size()), primitive_name});
+  kernels::backend_of(encoder).fused(
+      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size()), &prepared_});
 }
 
 // Without fixed shapes what had one shape in the trace may have several now, each of which the next
@@ -89,7 +88,7 @@ void CompiledSteps::encode_separately(Encoder& encoder, const std::vector<array>
     }
   }
   steps.back().output = &output;
-  kernels::cpu::encode_fused(encoder, {&output.shape(), used, 0, steps, primitive_name});
+  kernels::backend_of(encoder).fused(encoder, {&output.shape(), used, 0, steps});
 }
 
 std::vector<Shape> CompiledSteps::output_shapes(const std::vector<array>& inputs) const {
@@ -144,10 +143,9 @@ std::string CompiledSteps::name() const {
   std::string result = primitive_name;
   for (const FusedStep& step : steps_) {
     result += '_';
-    result +=
-        step.op == conversion_code
-            ? "AsType"
-            : kernels::cpu::elementwise_name(static_cast<kernels::cpu::ElementwiseOp>(step.op));
+    result += step.op == kernels::conversion_code
+                  ? "AsType"
+                  : kernels::elementwise_name(static_cast<kernels::ElementwiseOp>(step.op));
     for (int i = 0; i < step.arity; ++i) {
       bool is_result = step.values[i] >= FusedStep::result;
       result += is_result ? "_r" : "_i";

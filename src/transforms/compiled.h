@@ -1,7 +1,6 @@
 // What Compiled does: element-wise calls of a trace as one node.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,8 +8,8 @@
 #include <holdfast/primitives.h>
 
 #include "graph/op.h"
+#include "kernels/plan/prepared.h"
 #include "transforms/call.h"
-#include "transforms/generated_kernel.h"
 
 namespace holdfast::detail {
 
@@ -40,7 +39,7 @@ class CompiledSteps {
   size_t input_count_;
   std::vector<FusedStep> steps_;
   std::vector<size_t> outputs_;  // the steps that make them
-  std::optional<GeneratedKernels> kernels_;
+  kernels::Prepared prepared_;   // of the group that all of them are
 };
 
 }  // namespace holdfast::detail

@@ -1,279 +1,71 @@
 #include "transforms/compiled_rows.h"
 
-#include <algorithm>
 #include <unordered_map>
 
-#include "kernels/cpu/copy.h"
-#include "kernels/cpu/reduce.h"
-#include "ops/elementwise.h"
+#include "kernels/backend.h"
+#include "kernels/plan/elementwise.h"
 
 namespace holdfast::detail {
 namespace {
 
-using kernels::cpu::ElementwiseOp;
-using kernels::cpu::RowProgram;
-using Width = RowProgram::Width;
-using Step = RowProgram::Step;
+using kernels::RowStep;
+using kernels::RowWidth;
 
-// What the slots of a block should fit into: part of the second-level cache.
-constexpr int64_t block_bytes = 128 * 1024;
-// An op is at most three stages: load, op, store.
-constexpr size_t max_chain_ops = RowProgram::max_chain_stages / 3;
-
-// Makes the program of a list of calls.
-class Planner {
+// Makes the group of a list of calls.
+class RowGroupBuilder {
  public:
-  Planner(const RowShape& shape, std::span<const ValueInfo> values)
-      : shape_(shape), values_(values), chains_(kernels::cpu::simd::chain_kernels()) {
-    program_.rows = shape.rows();
-    program_.length = shape.length();
+  RowGroupBuilder(const RowShape& shape, std::span<const ValueInfo> values)
+      : shape_(shape), values_(values) {
+    group_.rows = shape.rows();
+    group_.length = shape.length();
   }
 
-  RowProgram make(std::span<const Call* const> calls, std::span<const int> inputs,
-                  std::span<const int> outputs) {
-    for (int input : inputs) add_value(input).memory = next_memory_++;
-    for (const Call* call : calls) add_op(*call);
-    for (int output : outputs) {
-      program_.values[places_.at(output)].memory = next_memory_++;
-      is_output_[places_.at(output)] = true;
-    }
-    find_registers();
-    choose_stream();
-    for (size_t k = 0; k < ops_.size(); ++k) plan(k);
-    give_slots();
-    choose_block();
-    spread_scalars();
-    return std::move(program_);
+  kernels::RowGroup make(std::span<const Call* const> calls, std::span<const int> inputs,
+                         std::span<const int> outputs) {
+    for (int input : inputs) add_value(input);
+    for (const Call* call : calls) add_step(*call);
+    for (int output : outputs) group_.outputs.push_back(places_.at(output));
+    return std::move(group_);
   }
 
  private:
-  // One call, over indices of values.
-  struct Op {
-    Step::Kind kind;
-    int16_t code = -1;  // of the element-wise table
-    std::vector<uint16_t> operands;
-    uint16_t result = 0;
-    kernels::ReduceOp reduction = {};
-    bool is_chained = false;
-    bool continues_chain = false;
-    int in_register = -1;  // the operand that the op before has left there
-  };
-
-  RowProgram::Value& add_value(Width width, Dtype dtype) {
-    RowProgram::Value value;
-    value.width = width;
-    value.item_size = static_cast<uint8_t>(dtype.size());
-    program_.values.push_back(value);
-    dtypes_.push_back(dtype);
-    is_stored_.push_back(false);
-    is_output_.push_back(false);
-    return program_.values.back();
-  }
-  RowProgram::Value& add_value(int number) {
+  void add_value(int number) {
     const ValueInfo& value = values_[static_cast<size_t>(number)];
-    places_[number] = static_cast<uint16_t>(program_.values.size());
-    return add_value(*shape_.width(value.shape), value.dtype);
+    places_[number] = static_cast<uint16_t>(group_.values.size());
+    group_.values.push_back({*shape_.width(value.shape), value.dtype});
   }
 
-  void add_op(const Call& call) {
-    Op op;
-    for (int input : call.inputs) op.operands.push_back(places_.at(input));
-    if (call.primitive->traits().elementwise < 0) {
+  void add_step(const Call& call) {
+    RowStep step;
+    for (int input : call.inputs) step.operands[step.arity++] = places_.at(input);
+    step.op = call.primitive->traits().elementwise;
+    if (step.op < 0) {
       std::optional<kernels::ReduceOp> reduction = row_reduction(call, values_);
       if (!reduction) {
-        places_[call.outputs[0]] = op.operands[0];  // an alias
+        places_[call.outputs[0]] = step.operands[0];  // an alias
         return;
       }
-      op.kind = Step::Kind::reduce;
-      op.reduction = *reduction;
-      if (program_.values[op.operands[0]].width != Width::full) op.operands[0] = repeated(op);
-    } else {
-      op.code = call.primitive->traits().elementwise;
-      bool is_full = shape_.width(call.shapes[0]) == Width::full;
-      op.kind = is_full ? Step::Kind::full_op : Step::Kind::single_op;
+      step.op = RowStep::reduces;
+      step.reduction = *reduction;
+      step.operands[0] = repeated(step.operands[0]);
     }
     add_value(call.outputs[0]);
-    op.result = places_.at(call.outputs[0]);
-    op.is_chained = is_chained(op);
-    ops_.push_back(std::move(op));
+    group_.steps.push_back(step);
   }
 
   // Reductions read whole rows: what is the same along them is written out.
-  uint16_t repeated(const Op& reduction) {
-    Op copy{Step::Kind::full_op, conversion_code, {reduction.operands[0]}, 0};
-    copy.result = static_cast<uint16_t>(program_.values.size());
-    add_value(Width::full, dtypes_[reduction.operands[0]]);
-    ops_.push_back(copy);
-    return copy.result;
-  }
-
-  bool is_chained(const Op& op) const {
-    if (op.kind != Step::Kind::full_op || op.code == conversion_code || op.operands.size() > 2 ||
-        !chains_.ops[op.code] || dtypes_[op.result] != float32) {
-      return false;
-    }
-    return std::all_of(op.operands.begin(), op.operands.end(),
-                       [&](uint16_t operand) { return dtypes_[operand] == float32; });
-  }
-
-  // Which operands are handed on in registers, and what must be stored for others.
-  void find_registers() {
-    size_t in_chain = 0;
-    for (size_t k = 0; k < ops_.size(); ++k) {
-      Op& op = ops_[k];
-      op.continues_chain =
-          k > 0 && op.is_chained && ops_[k - 1].is_chained && in_chain < max_chain_ops;
-      in_chain = op.continues_chain ? in_chain + 1 : 1;
-      if (op.continues_chain) {
-        uint16_t before = ops_[k - 1].result;
-        if (op.operands[0] == before)
-          op.in_register = 0;
-        else if (op.operands.size() == 2 && op.operands[1] == before &&
-                 chains_.exchanged_ops[op.code])
-          op.in_register = 1;
-      }
-      for (size_t i = 0; i < op.operands.size(); ++i) {
-        if (static_cast<int>(i) != op.in_register) is_stored_[op.operands[i]] = true;
-      }
-      if (!op.is_chained) is_stored_[op.result] = true;
-    }
-  }
-
-  void choose_stream() {
-    int64_t largest = 0;
-    for (size_t i = 0; i < program_.values.size(); ++i) {
-      if (is_output_[i] && program_.values[i].width == Width::full)
-        largest = program_.rows * program_.length * program_.values[i].item_size;
-    }
-    // A row begins at a line of the cache.
-    program_.stream = largest > static_cast<int64_t>(kernels::cpu::stream_threshold()) &&
-                      program_.length * int64_t{sizeof(float)} % 64 == 0;
-  }
-
-  void plan(size_t k) {
-    const Op& op = ops_[k];
-    if (op.is_chained) {
-      plan_chained(k);
-      return;
-    }
-    Step step{op.kind};
-    step.arity = static_cast<uint8_t>(op.operands.size());
-    std::copy(op.operands.begin(), op.operands.end(), step.operands);
-    step.result = op.result;
-    kernels::cpu::Lane lane = kernels::cpu::lane_of(dtypes_[op.operands.back()]);
-    if (op.kind == Step::Kind::reduce) {
-      step.reduction =
-          &kernels::cpu::reduce_kernel(op.reduction, dtypes_[op.operands[0]], dtypes_[op.result]);
-    } else if (op.code == conversion_code) {
-      step.convert = kernels::cpu::convert_kernel(dtypes_[op.operands[0]], dtypes_[op.result]);
-    } else {
-      step.kernel = kernels::cpu::elementwise_kernel(static_cast<ElementwiseOp>(op.code), lane);
-    }
-    for (uint16_t operand : op.operands) {
-      if (op.kind == Step::Kind::full_op) want_spread(operand, program_.length);
-      if (op.kind == Step::Kind::single_op) want_spread(operand, RowProgram::max_block_rows);
-    }
-    program_.steps.push_back(step);
-    note_use(op);
-  }
-
-  void plan_chained(size_t k) {
-    const Op& op = ops_[k];
-    if (!op.continues_chain) {
-      Step step{Step::Kind::chain};
-      step.first = static_cast<uint16_t>(program_.stages.size());
-      program_.steps.push_back(step);
-    }
-    auto stage = [&](kernels::cpu::StageCode code, int value) {
-      program_.stages.push_back({code, value});
-      if (value >= 0) want_spread(static_cast<uint16_t>(value), chains_.tile);
-    };
-    if (op.in_register < 0) stage(chains_.float32.load, op.operands[0]);
-    if (op.operands.size() == 1)
-      stage(chains_.ops[op.code], -1);
-    else if (op.in_register == 1)
-      stage(chains_.exchanged_ops[op.code], op.operands[0]);
-    else
-      stage(chains_.ops[op.code], op.operands[1]);
-    bool is_output = is_output_[op.result], is_read = is_stored_[op.result];
-    if (is_output || is_read) {
-      bool past_cache = is_output && !is_read && program_.stream;
-      stage(past_cache ? chains_.float32.store_past_cache : chains_.float32.store, op.result);
-    }
-    program_.steps.back().last = static_cast<uint16_t>(program_.stages.size());
-    note_use(op);
-  }
-
-  void want_spread(uint16_t index, int64_t count) {
-    RowProgram::Value& value = program_.values[index];
-    if (value.width == Width::single || value.width == Width::scalar)
-      value.spread = std::max(value.spread, count);
-  }
-
-  // The step that reads or writes a value last.
-  void note_use(const Op& op) {
-    last_use_.resize(program_.values.size(), 0);
-    size_t step = program_.steps.size() - 1;
-    for (uint16_t operand : op.operands) last_use_[operand] = step;
-    last_use_[op.result] = step;
-    made_in_.resize(program_.values.size(), 0);
-    made_in_[op.result] = step;
-  }
-
-  // Values that live in slots get one that nobody needs any more.
-  void give_slots() {
-    std::vector<int16_t> free_full, free_single;
-    for (size_t step = 0; step < program_.steps.size(); ++step) {
-      for_each_slotted([&](size_t i, RowProgram::Value& value) {
-        if (made_in_[i] != step) return;
-        bool is_full = value.width == Width::full;
-        std::vector<int16_t>& free = is_full ? free_full : free_single;
-        uint16_t& count = is_full ? program_.full_slots : program_.single_slots;
-        if (free.empty()) free.push_back(static_cast<int16_t>(count++));
-        value.slot = free.back();
-        free.pop_back();
-        if (is_full) program_.slot_item_bytes = std::max(program_.slot_item_bytes, value.item_size);
-      });
-      for_each_slotted([&](size_t i, RowProgram::Value& value) {
-        if (last_use_[i] == step)
-          (value.width == Width::full ? free_full : free_single).push_back(value.slot);
-      });
-    }
-  }
-
-  template <class Use>
-  void for_each_slotted(Use&& use) {
-    for (size_t i = 0; i < program_.values.size(); ++i) {
-      if (program_.values[i].memory < 0 && is_stored_[i]) use(i, program_.values[i]);
-    }
-  }
-
-  void choose_block() {
-    int64_t row_bytes =
-        program_.length * program_.slot_item_bytes * std::max<int64_t>(1, program_.full_slots);
-    // Enough blocks to share between threads, whatever their size.
-    int64_t most = std::clamp<int64_t>(program_.rows / 16, 1, RowProgram::max_block_rows);
-    program_.block_rows = std::clamp<int64_t>(block_bytes / row_bytes, 1, most);
-  }
-
-  // Elements are repeated as often as the longest reader wants.
-  void spread_scalars() {
-    for (RowProgram::Value& value : program_.values) {
-      if (value.spread > 0) value.spread = std::max(value.spread, chains_.tile);
-    }
+  uint16_t repeated(uint16_t value) {
+    const kernels::RowValue from = group_.values[value];
+    if (from.width == RowWidth::full) return value;
+    group_.values.push_back({RowWidth::full, from.dtype});
+    group_.steps.push_back({kernels::conversion_code, {}, 1, {value}});
+    return static_cast<uint16_t>(group_.values.size() - 1);
   }
 
   const RowShape& shape_;
   std::span<const ValueInfo> values_;
-  const kernels::cpu::simd::ChainKernels& chains_;
-  RowProgram program_;
-  std::unordered_map<int, uint16_t> places_;  // of numbered values among the program's
-  // By value of the program.
-  std::vector<Dtype> dtypes_;
-  std::vector<bool> is_stored_, is_output_;
-  std::vector<size_t> last_use_, made_in_;
-  std::vector<Op> ops_;
-  int16_t next_memory_ = 0;
+  kernels::RowGroup group_;
+  std::unordered_map<int, uint16_t> places_;  // of numbered values among the group's
 };
 
 }  // namespace
@@ -282,29 +74,11 @@ CompiledRows::CompiledRows(std::span<const Call* const> calls, std::span<const i
                            std::span<const int> outputs, std::span<const ValueInfo> values,
                            const RowShape& shape)
     : Op(calls.back()->primitive->stream()),
-      program_(std::make_shared<RowProgram>(Planner(shape, values).make(calls, inputs, outputs))) {}
+      group_(RowGroupBuilder(shape, values).make(calls, inputs, outputs)) {}
 
 void CompiledRows::encode(Encoder& encoder, const std::vector<array>& inputs,
                           std::vector<array>& outputs) {
-  std::vector<array> copies;  // of inputs that are not dense
-  SmallVector<char*, 12> addresses;
-  int64_t work =
-      program_->rows * program_->length * 4 * static_cast<int64_t>(program_->steps.size());
-  for (const array& input : inputs) copies.push_back(make_dense(encoder, input));
-  for (array& output : outputs) encoder.allocate(output);
-  for (const array& input : copies) {
-    encoder.input(input);
-    addresses.push_back(const_cast<char*>(input.data<char>()));
-    work += static_cast<int64_t>(input.nbytes());
-  }
-  for (array& output : outputs) {
-    encoder.output(output);
-    addresses.push_back(output.data<char>());
-    work += static_cast<int64_t>(output.nbytes());
-  }
-  encoder.native(name(), program_->tasks(), work,
-                 [program = program_, addresses = std::move(addresses)](
-                     int64_t begin, int64_t end) { program->run(begin, end, addresses.data()); });
+  kernels::backend_of(encoder).rows(encoder, group_, inputs, outputs);
 }
 
 }  // namespace holdfast::detail

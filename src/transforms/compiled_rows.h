@@ -1,11 +1,11 @@
 // CompiledRows: calls of a trace that work on rows, as one node.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "graph/op.h"
+#include "kernels/plan/rows.h"
 #include "transforms/row_shape.h"
 
 namespace holdfast::detail {
@@ -24,7 +24,7 @@ class CompiledRows final : public Op {
   const char* name() const override { return "CompiledRows"; }
 
  private:
-  std::shared_ptr<const kernels::cpu::RowProgram> program_;
+  kernels::RowGroup group_;
 };
 
 }  // namespace holdfast::detail

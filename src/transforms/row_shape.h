@@ -4,14 +4,14 @@
 #include <optional>
 #include <span>
 
-#include "kernels/cpu/row_program.h"
+#include "kernels/plan/rows.h"
 #include "transforms/call.h"
 
 namespace holdfast::detail {
 
 class RowShape {
  public:
-  using Width = kernels::cpu::RowProgram::Width;
+  using Width = kernels::RowWidth;
 
   // The rows that a call reduces; nothing when it is no reduction along the last axis, or its rows
   // are too few, too short or too long to be worth a program.

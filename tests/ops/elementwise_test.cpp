@@ -11,7 +11,7 @@ using namespace holdfast::testing;
 
 namespace {
 
-using kernels::cpu::ElementwiseOp;
+using kernels::ElementwiseOp;
 
 // An element in the widest type of its kind. Everything below works on these, so that nothing but
 // reading is compiled once per dtype.

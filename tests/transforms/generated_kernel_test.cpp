@@ -13,11 +13,11 @@
 #include "base/fault.h"
 #include "exec/background.h"
 #include "exec/kernel_library.h"
-#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/instruction_set.h"
+#include "kernels/plan/generated_source.h"
 #include "ops/array_testing.h"
 #include "support/child.h"
 #include "transforms/compile_kernels_setting.h"
-#include "transforms/generated_source.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -114,15 +114,16 @@ Arrays operands_of(Dtype dtype) {
 
 bool is_generated(int16_t op, int arity, Dtype operand, Dtype result) {
   FusedStep step{op, static_cast<uint8_t>(arity), {0, 1, 2}, result, operand, nullptr};
-  std::vector<detail::GeneratedInput> inputs(2, {operand, detail::InputAccess::element});
+  std::vector<kernels::GeneratedInput> inputs(2, {operand, kernels::InputAccess::element});
   if (arity == 3) {
     step.values[0] = 2;
     step.values[1] = 0;
     step.values[2] = 1;
-    inputs.push_back({bool_, detail::InputAccess::element});
+    inputs.push_back({bool_, kernels::InputAccess::element});
   }
   const char is_output[] = {1};
-  return detail::generated_source({&step, 1}, is_output, inputs, 1).has_value();
+  bool fuses = kernels::cpu::instruction_set() != kernels::cpu::InstructionSet::baseline;
+  return kernels::generated_source({&step, 1}, is_output, inputs, 1, fuses).has_value();
 }
 
 }  // namespace

@@ -61,8 +61,20 @@ class CpuBackend final : public Backend {
   void random_bits(Encoder& encoder, const array& key, array& out) override;
 
   // --- products, quantisation ---
+  void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
+  void segmented_matmul(Encoder& encoder, const array& a, const array& b, const array& segments,
+                        array& out) override;
+  void quantize(Encoder& encoder, const QuantizedFormat& format, const std::vector<array>& inputs,
+                std::vector<array>& outputs) override;
+  void dequantize(Encoder& encoder, const QuantizedFormat& format, const std::vector<array>& inputs,
+                  array& out) override;
+  void quantized_matmul(Encoder& encoder, const QuantizedProduct& product,
+                        const std::vector<array>& inputs, array& out) override;
 
   // --- element-wise programs ---
+  void fused(Encoder& encoder, const FusedGroup& group) override;
+  void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
+            std::vector<array>& outputs) override;
 };
 
 }  // namespace holdfast::kernels::cpu

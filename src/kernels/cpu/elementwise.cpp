@@ -10,26 +10,16 @@ namespace holdfast::kernels::cpu {
 
 namespace {
 
-constexpr size_t op_count = static_cast<size_t>(ElementwiseOp::count);
-
 // How the result type follows from the operand type: the `rule` column of elementwise.def.
 enum class Rule : uint8_t { same, inexact, predicate, logical, part, select };
 
-struct Row {
-  const char* name;
-  Rule rule;
-  int operand_count;
-};
-
-constexpr Row rows[] = {
-#define UNARY(function, Primitive, rule, ...) {#Primitive, Rule::rule, 1},
-#define BINARY(function, Primitive, rule, ...) {#Primitive, Rule::rule, 2},
-#define TERNARY(function, Primitive, rule, ...) {#Primitive, Rule::rule, 3},
+constexpr Rule rules[] = {
+#define UNARY(function, Primitive, rule, ...) Rule::rule,
+#define BINARY UNARY
+#define TERNARY UNARY
 #include <holdfast/elementwise.def>
 };
-static_assert(sizeof(rows) / sizeof(rows[0]) == op_count);
-
-const Row& row(ElementwiseOp op) { return rows[static_cast<size_t>(op)]; }
+static_assert(sizeof(rules) / sizeof(rules[0]) == static_cast<size_t>(ElementwiseOp::count));
 
 bool is_half(Dtype::Val dtype) {
   return dtype == Dtype::Val::float16 || dtype == Dtype::Val::bfloat16;
@@ -129,7 +119,7 @@ BlockKernel elementwise_kernel(ElementwiseOp op, Lane lane) {
 const simd::ChainKernels& simd::chain_kernels() { HOLDFAST_CALL_TARGET(chain_kernels); }
 
 Lane elementwise_result_lane(ElementwiseOp op, Lane lane) {
-  switch (row(op).rule) {
+  switch (rules[static_cast<size_t>(op)]) {
     case Rule::predicate:
     case Rule::logical:
       return Lane::b8;
@@ -139,10 +129,6 @@ Lane elementwise_result_lane(ElementwiseOp op, Lane lane) {
       return lane;
   }
 }
-
-int elementwise_operand_count(ElementwiseOp op) { return row(op).operand_count; }
-
-const char* elementwise_name(ElementwiseOp op) { return row(op).name; }
 
 ConvertKernel lane_convert_kernel(Lane from, Lane to) {
   HOLDFAST_CALL_TARGET(lane_converter, from, to);

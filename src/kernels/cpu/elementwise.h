@@ -16,16 +16,9 @@
 
 #include <holdfast/dtype.h>
 
-namespace holdfast::kernels::cpu {
+#include "kernels/plan/elementwise.h"
 
-// One value a row of elementwise.def, in table order.
-enum class ElementwiseOp : uint8_t {
-#define UNARY(function, Primitive, ...) Primitive,
-#define BINARY(function, Primitive, ...) Primitive,
-#define TERNARY(function, Primitive, ...) Primitive,
-#include <holdfast/elementwise.def>
-  count
-};
+namespace holdfast::kernels::cpu {
 
 // The type a block is computed in. float16 and bfloat16 are computed in f32 and rounded after each
 // op.
@@ -45,10 +38,6 @@ BlockKernel elementwise_kernel(ElementwiseOp op, Lane lane);
 // The type of the result: b8 for predicates and logical ops, f32 for abs, real and imag of c64,
 // else `lane`.
 Lane elementwise_result_lane(ElementwiseOp op, Lane lane);
-
-int elementwise_operand_count(ElementwiseOp op);
-// The Primitive's name in the table: "Add".
-const char* elementwise_name(ElementwiseOp op);
 
 using ConvertKernel = void (*)(void* out, const void* in, int64_t n);
 

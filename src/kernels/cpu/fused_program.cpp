@@ -39,10 +39,19 @@ char* scratch(size_t bytes) {
   return memory.bytes;
 }
 
+// The code of a stage where the memory that it may store to does not begin at a line of the cache.
+StageCode unaligned(const simd::ChainKernels& chains, StageCode code) {
+  for (const simd::ChainEncoding* encoding : {&chains.float32, &chains.bfloat16, &chains.float16}) {
+    if (code.tile == encoding->store_past_cache.tile) return encoding->store;
+  }
+  return code;
+}
+
 // A program while one thread runs a range of it.
 class Run {
  public:
-  Run(const FusedProgram& program, int64_t begin, int64_t end) : program_(program), end_(end) {
+  Run(const FusedProgram& program, const NativeContext& context, int64_t begin, int64_t end)
+      : program_(program), context_(context), end_(end) {
     int64_t longest = std::min(program.block, end - begin);
     if (program.block_slots != 0) {
       // A line more than a block: blocks of a power of two would share their cache sets.
@@ -68,7 +77,7 @@ class Run {
   }
   // Of the block's first element.
   char* address_of(const Location& value, int64_t start) const {
-    return value.place == Place::memory ? value.address + start * value.item_size
+    return value.place == Place::memory ? context_.data(value.memory) + start * value.item_size
                                         : slot_address(value);
   }
 
@@ -78,8 +87,9 @@ class Run {
       if (load.kind != FusedProgram::Load::Kind::scalar) continue;
       const Location& value = program_.values[i];
       alignas(8) char element[8];
-      std::memcpy(element, load.address, load.item_size);
-      if (load.convert) load.convert(element, load.address, 1);
+      const char* from = context_.data(load.memory);
+      std::memcpy(element, from, load.item_size);
+      if (load.convert) load.convert(element, from, 1);
       // No more than a tile for chains, which read it again and again.
       int64_t count =
           value.place == Place::tile ? std::min(longest, program_.chains->tile) : longest;
@@ -108,11 +118,12 @@ class Run {
     using Kind = FusedProgram::Load::Kind;
     if (load.kind == Kind::none || load.kind == Kind::scalar) return;
     char* target = slot_address(value);
+    const char* from = context_.data(load.memory);
     if (load.kind == Kind::convert) {
-      load.convert(target, load.address + start * load.item_size, n);
+      load.convert(target, from + start * load.item_size, n);
       return;
     }
-    gather_range(load.address, *load.layout, load.item_size, start, start + n,
+    gather_range(from, program_.layouts[load.layout], load.item_size, start, start + n,
                  load.convert ? spare_ : target);
     if (load.convert) load.convert(target, spare_, n);
   }
@@ -140,13 +151,16 @@ class Run {
       const Location& operand = stage.operand;
       bool repeats = operand.repeats || operand.place == Place::tile;
       int64_t step = repeats ? 0 : operand.item_size;
+      StageCode code = stage.code;
+      char* address = address_of(operand, 0);
       // Stages count from the first element of the array, slots of blocks from that of the block.
-      char* address = operand.place == Place::memory ? operand.address : slot_address(operand);
       if (operand.place == Place::block) {
         address = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(address) -
                                           static_cast<uintptr_t>(start * step));
+      } else if (program_.stream && reinterpret_cast<uintptr_t>(address) % 64 != 0) {
+        code = unaligned(*program_.chains, code);
       }
-      stages[count++] = {stage.code, address, step};
+      stages[count++] = {code, address, step};
     }
     stages[count] = {program_.chains->end, nullptr, 0};
     program_.chains->run(stages, start, start + n);
@@ -161,13 +175,13 @@ class Run {
       int64_t bytes = n * input.item_size;
       int64_t share = (bytes / static_cast<int64_t>(program_.steps.size()) + 63) & ~int64_t{63};
       int64_t from = static_cast<int64_t>(k) * share, to = std::min(bytes, from + share);
-      const char* address = input.address + start * input.item_size;
+      const char* address = context_.data(input.memory) + start * input.item_size;
       for (int64_t i = from; i < to; i += 64) __builtin_prefetch(address + i);
     }
   }
 
   void store(const FusedProgram::Store& to, int64_t start, int64_t n) {
-    char* target = to.address + start * to.item_size;
+    char* target = context_.data(to.memory) + start * to.item_size;
     const char* source = slot_address(program_.values[to.value]);
     size_t bytes = static_cast<size_t>(n) * to.item_size;
     if (to.convert) {
@@ -181,6 +195,7 @@ class Run {
   }
 
   const FusedProgram& program_;
+  const NativeContext& context_;
   int64_t end_;
   size_t slot_bytes_ = 0, tile_bytes_ = 0;
   char* slots_ = nullptr;
@@ -190,8 +205,9 @@ class Run {
 
 }  // namespace
 
-void FusedProgram::operator()(int64_t first_task, int64_t last_task) const {
-  Run(*this, first_task * task_elements, std::min(size, last_task * task_elements));
+void FusedProgram::operator()(const NativeContext& context, int64_t first_task,
+                              int64_t last_task) const {
+  Run(*this, context, first_task * task_elements, std::min(size, last_task * task_elements));
 }
 
 }  // namespace holdfast::kernels::cpu

@@ -1,5 +1,5 @@
-// FusedProgram: what one pass of the fused block engine does, as data. Made by fused.cpp, run by
-// any number of threads at once.
+// FusedProgram: what one pass of the fused block engine does, as data. Made by encode/fused.cpp,
+// run by any number of threads at once.
 //
 // A block is a range of elements. For each block: load the inputs that cannot be used where they
 // are, run the passes one after the other (a chain of float32 ops, or one op of any type), and
@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include <holdfast/native_context.h>
 #include <holdfast/small_vector.h>
 
 #include "kernels/cpu/chain.h"
@@ -28,7 +29,7 @@ struct Location {
   uint8_t item_size = 0;
   bool repeats = false;  // a scalar: all elements of the slot are the same
   uint16_t slot = 0;
-  char* address = nullptr;  // memory only
+  Bound memory = {};  // memory only
 };
 
 struct FusedProgram {
@@ -37,10 +38,10 @@ struct FusedProgram {
     enum class Kind : uint8_t { none, scalar, strided, convert };
     Kind kind = Kind::none;
     uint8_t item_size = 0;
-    bool fetches = false;             // large and dense: its next block is fetched ahead of time
+    bool fetches = false;  // large and dense: its next block is fetched ahead of time
+    uint16_t layout = 0;   // strided only: its index
+    Bound memory = {};
     ConvertKernel convert = nullptr;  // widens a half type
-    const char* address = nullptr;
-    const CollapsedLayout* layout = nullptr;  // strided only; owned by the program
   };
   // One op, over the whole block.
   struct Step {
@@ -52,6 +53,7 @@ struct FusedProgram {
     uint16_t operands[3] = {};  // indices of values
     uint16_t result = 0;        // index of a value
   };
+  // One that stores past the cache does so where the memory begins at a line of it.
   struct Stage {
     StageCode code;
     Location operand;
@@ -66,8 +68,8 @@ struct FusedProgram {
   struct Store {
     uint16_t value;
     uint8_t item_size;
+    Bound memory;
     ConvertKernel convert;
-    char* address;
   };
 
   static constexpr int64_t task_elements = 32768;
@@ -87,7 +89,7 @@ struct FusedProgram {
   std::vector<CollapsedLayout> layouts;
 
   // Runs tasks [first_task, last_task), each of task_elements.
-  void operator()(int64_t first_task, int64_t last_task) const;
+  void operator()(const NativeContext& context, int64_t first_task, int64_t last_task) const;
 };
 
 }  // namespace holdfast::kernels::cpu

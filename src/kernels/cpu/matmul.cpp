@@ -133,29 +133,28 @@ void MatmulPlan::plan_tiles() {
 
 void MatmulPlan::run_one(int64_t product, int64_t tile, const char* a, const char* b, char* c,
                          void* task_scratch) const {
-  auto item = static_cast<int64_t>(item_size_);
-  a += offset_at(batch_.shape, batch_.strides[0], product) * item;
-  b += offset_at(batch_.shape, batch_.strides[1], product) * item;
   int64_t part = tile / (row_tiles_ * column_tiles_);
   tile %= row_tiles_ * column_tiles_;
   int64_t row = tile / column_tiles_ * tile_rows_;
   int64_t column = tile % column_tiles_ * tile_columns_;
   int64_t rows = std::min(tile_rows_, m_ - row);
   int64_t columns = std::min(tile_columns_, n_ - column);
-  a += row * a_row_stride_ * item;
-  b += column * b_column_stride_ * item;
+  auto c_item = static_cast<int64_t>(c_item_size_);
+  char* target = c + ((product * m_ + row) * n_ + column) * c_item;
+  if (k_ == 0) {  // there is no memory of a and b
+    for (int64_t r = 0; r < rows; ++r) {
+      std::memset(target + r * n_ * c_item, 0, static_cast<size_t>(columns * c_item));
+    }
+    return;
+  }
+  auto item = static_cast<int64_t>(item_size_);
+  a += (offset_at(batch_.shape, batch_.strides[0], product) + row * a_row_stride_) * item;
+  b += (offset_at(batch_.shape, batch_.strides[1], product) + column * b_column_stride_) * item;
   if (parts_ > 1) {
     run_part(product, part, row + column, n_ == 1 ? rows : columns, a, b, c);
     return;
   }
-  auto c_item = static_cast<int64_t>(c_item_size_);
-  c += ((product * m_ + row) * n_ + column) * c_item;
-  if (k_ == 0) {
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memset(c + r * n_ * c_item, 0, static_cast<size_t>(columns * c_item));
-    }
-    return;
-  }
+  c = target;
   char* sums = nullptr;
   if (c_dtype_ != dtype_) std::swap(c, sums);
   if (vector_ && n_ == 1) {

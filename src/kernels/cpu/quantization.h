@@ -1,9 +1,4 @@
 // Low-bit weights: how they are packed, and how they become numbers again.
-//
-// Codes of `bits` bits follow each other from the lowest bit of the first byte on. A group of
-// neighbours shares a scale: affine codes stand for scale * code + bias; mxfp4 and nvfp4 codes are
-// 4-bit floats (e2m1), mxfp8 codes 8-bit ones (e4m3), times the scale. Scales of affine groups have
-// the dtype of the weights; of mxfp4 and mxfp8 they are powers of two (e8m0), of nvfp4 e4m3.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +6,9 @@
 
 #include <holdfast/dtype.h>
 
+#include "kernels/plan/quantization.h"
+
 namespace holdfast::kernels::cpu {
-
-enum class QuantizationMode : uint8_t { affine, mxfp4, mxfp8, nvfp4 };
-
-struct QuantizedFormat {
-  QuantizationMode mode;
-  int bits;
-  int group_size;
-  bool operator==(const QuantizedFormat&) const = default;
-
-  int64_t packed_bytes(int64_t elements) const { return elements * bits / 8; }
-};
 
 // e4m3 without infinities; what is too large becomes 448.
 uint8_t to_e4m3(float value);

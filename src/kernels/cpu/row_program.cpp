@@ -8,7 +8,7 @@
 namespace holdfast::kernels::cpu {
 namespace {
 
-using Width = RowProgram::Width;
+using Width = RowWidth;
 using Value = RowProgram::Value;
 using Step = RowProgram::Step;
 

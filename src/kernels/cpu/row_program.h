@@ -13,19 +13,13 @@
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/simd/reduce_kernels.h"
+#include "kernels/plan/rows.h"
 
 namespace holdfast::kernels::cpu {
 
 struct RowProgram {
-  // How many elements a value has.
-  enum class Width : uint8_t {
-    full,    // `rows` times `length`
-    single,  // one a row
-    shared,  // one row, the same for all rows
-    scalar   // one
-  };
   struct Value {
-    Width width = Width::full;
+    RowWidth width = RowWidth::full;
     uint8_t item_size = 0;
     int16_t memory = -1;  // its place among the addresses that `run` gets; -1: in a slot
     int16_t slot = -1;    // of its width; -1: handed on in registers

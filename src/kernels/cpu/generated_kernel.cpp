@@ -1,4 +1,4 @@
-#include "transforms/generated_kernel.h"
+#include "kernels/cpu/generated_kernel.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,10 +9,12 @@
 #include "exec/background.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/instruction_set.h"
+#include "kernels/plan/elementwise.h"
 #include "kernels/plan/layout.h"
-#include "ops/elementwise.h"
+#include "kernels/views.h"
 
-namespace holdfast::detail {
+namespace holdfast::kernels::cpu {
 namespace {
 
 using environment::CompileKernels;
@@ -39,13 +41,8 @@ constexpr size_t most_variants = 8;
 std::optional<InputAccess> access_of(const array& input, const Shape& shape, int64_t& columns) {
   if (input.size() == 1 || input.data_size() == 1) return InputAccess::scalar;
   if (input.flags().row_contiguous && input.shape() == shape) return InputAccess::element;
-  std::vector<int64_t> strides(shape.size(), 0);
-  size_t lead = shape.size() - input.ndim();
-  for (size_t i = 0; i < input.ndim(); ++i) {
-    if (input.shape()[i] > 1) strides[lead + i] = input.strides()[i];
-  }
-  kernels::CollapsedLayout layout =
-      kernels::collapse(std::span(shape.data(), shape.size()), std::span<const int64_t>(strides));
+  Strides strides = broadcast_strides(input.shape(), input.strides(), shape);
+  CollapsedLayout layout = collapse(span_of(shape), span_of(strides));
   if (layout.is_dense()) return InputAccess::element;
   if (layout.dimensions() != 2) return std::nullopt;
   bool is_row = layout.strides[0] == 0 && layout.strides[1] == 1;
@@ -58,19 +55,28 @@ std::optional<InputAccess> access_of(const array& input, const Shape& shape, int
 
 bool is_forced() { return environment::settings().compile_kernels == CompileKernels::at_once; }
 
-bool can_take_over(const array& input, InputAccess access, const array& output) {
-  return access == InputAccess::element && input.is_donatable() &&
-         input.itemsize() == output.itemsize() && input.flags().row_contiguous &&
-         input.data_size() == input.size() && input.shape() == output.shape();
+bool can_become(const array& input, InputAccess access, const array& output) {
+  return access == InputAccess::element && input.itemsize() == output.itemsize() &&
+         input.flags().row_contiguous && input.data_size() == input.size() &&
+         input.shape() == output.shape();
+}
+
+const array& last_output(const FusedGroup& group) {
+  return *std::find_if(group.steps.rbegin(), group.steps.rend(), [](const FusedStep& step) {
+            return step.output != nullptr;
+          })->output;
 }
 
 }  // namespace
 
-GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps,
-                                   std::span<const size_t> outputs) {
-  Steps own{{steps.begin(), steps.end()}, std::vector<char>(steps.size(), 0)};
-  for (size_t output : outputs) own.is_output[output] = 1;
-  const kernels::cpu::simd::ChainKernels& chains = kernels::cpu::simd::chain_kernels();
+GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps) {
+  Steps own{{steps.begin(), steps.end()}, {}};
+  for (FusedStep& step : own.list) {
+    own.is_output.push_back(step.output != nullptr);
+    outputs_ += step.output != nullptr;
+    step.output = nullptr;
+  }
+  const simd::ChainKernels& chains = simd::chain_kernels();
   for (const FusedStep& step : steps) {
     bool is_chained = step.dtype == float32 && step.operand_dtype == float32 &&
                       step.op != conversion_code && chains.ops[step.op];
@@ -79,14 +85,13 @@ GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps,
   steps_ = std::make_shared<const Steps>(std::move(own));
 }
 
-bool GeneratedKernels::find_walk(const std::vector<array>& inputs,
-                                 const std::vector<array>& outputs, Walk& walk) const {
-  const Shape& shape = outputs.back().shape();
-  auto size = static_cast<int64_t>(outputs.back().size());
+bool GeneratedKernels::find_walk(const FusedGroup& group, Walk& walk) const {
+  const Shape& shape = *group.shape;
+  auto size = static_cast<int64_t>(last_output(group).size());
   if (size == 0 || size > most_elements) return false;
   int64_t columns = 0;
-  size_t operands = outputs.size();
-  for (const array& input : inputs) {
+  size_t operands = outputs_;
+  for (const array& input : group.inputs) {
     std::optional<InputAccess> access = access_of(input, shape, columns);
     if (!access) return false;
     walk.inputs.push_back({input.dtype(), *access});
@@ -120,7 +125,8 @@ void GeneratedKernels::make(const Steps& steps, Variant& variant) noexcept {
   using State = Variant::State;
   try {
     std::optional<std::string> text =
-        generated_source(steps.list, steps.is_output, variant.inputs, variant.per_thread);
+        generated_source(steps.list, steps.is_output, variant.inputs, variant.per_thread,
+                         instruction_set() != InstructionSet::baseline);
     if (!text) {
       variant.state.store(State::impossible);
       return;
@@ -161,35 +167,36 @@ Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>
   }
 }
 
-bool GeneratedKernels::encode(Encoder& encoder, const std::vector<array>& inputs,
-                              std::vector<array>& outputs) {
+bool GeneratedKernels::encode(Encoder& encoder, const FusedGroup& group) {
   if (environment::settings().compile_kernels == CompileKernels::never) return false;
   if (!is_forced()) {
     // Kernels do not write past the cache, as the block engine does with what is larger.
-    if (weight_ < least_weight || outputs.back().nbytes() > kernels::cpu::stream_threshold())
-      return false;
+    if (weight_ < least_weight || last_output(group).nbytes() > stream_threshold()) return false;
     int64_t work = work_.load(std::memory_order_relaxed);
     if (work < worth_compiling) {
-      work += static_cast<int64_t>(outputs.back().size()) * weight_ + call_weight;
+      work += static_cast<int64_t>(last_output(group).size()) * weight_ + call_weight;
       work_.store(work, std::memory_order_relaxed);
       return false;
     }
   }
   Walk walk;
-  if (!find_walk(inputs, outputs, walk)) return false;
+  if (!find_walk(group, walk)) return false;
   std::shared_ptr<Variant> variant = variant_for(walk);
   Ref<exec::Pipeline> pipeline = variant ? pipeline_of(variant) : nullptr;
   if (!pipeline) return false;
 
   SmallVector<KernelBinding, 16> bindings;
-  for (const array& input : inputs) bindings.push_back(KernelBinding::input(input));
-  uint32_t taken = 0;
-  for (array& output : outputs) {
+  for (const array& input : group.inputs) bindings.push_back(KernelBinding::input(input));
+  uint32_t donatable = group.donatable;
+  for (FusedStep& step : group.steps) {
+    if (!step.output) continue;
+    array& output = *step.output;
     bool is_in_place = false;
-    for (size_t i = 0; i < inputs.size() && !is_in_place; ++i) {
-      if ((taken >> i & 1) || !can_take_over(inputs[i], walk.inputs[i].access, output)) continue;
-      output.copy_shared_buffer(inputs[i]);
-      taken |= 1u << i;
+    for (size_t i = 0; i < group.inputs.size() && !is_in_place; ++i) {
+      if ((donatable >> i & 1) == 0) continue;
+      if (!can_become(group.inputs[i], walk.inputs[i].access, output)) continue;
+      output.copy_shared_buffer(group.inputs[i]);
+      donatable &= ~(1u << i);
       is_in_place = true;
     }
     if (!is_in_place) encoder.allocate(output);
@@ -200,4 +207,4 @@ bool GeneratedKernels::encode(Encoder& encoder, const std::vector<array>& inputs
   return true;
 }
 
-}  // namespace holdfast::detail
+}  // namespace holdfast::kernels::cpu

@@ -1,15 +1,11 @@
-#include "transforms/generated_source.h"
+#include "kernels/plan/generated_source.h"
 
 #include <algorithm>
 
-#include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/instruction_set.h"
-#include "ops/elementwise.h"
+#include "kernels/plan/elementwise.h"
 
-namespace holdfast::detail {
+namespace holdfast::kernels {
 namespace {
-
-using kernels::cpu::ElementwiseOp;
 
 // The exponential of the block engine (kernels/cpu/simd/vector_math.h), number for number.
 constexpr const char* exponential_source = R"(
@@ -236,8 +232,8 @@ bool needs_exponential(const FusedStep& step) {
 
 std::optional<std::string> generated_source(std::span<const FusedStep> steps,
                                             std::span<const char> is_output,
-                                            std::span<const GeneratedInput> inputs,
-                                            int per_thread) {
+                                            std::span<const GeneratedInput> inputs, int per_thread,
+                                            bool fuses_multiplication) {
   std::string parameters, body, stores;
   size_t buffers = 0;
   auto add_parameter = [&](const char* constness, Dtype dtype, const std::string& name) {
@@ -290,11 +286,7 @@ std::optional<std::string> generated_source(std::span<const FusedStep> steps,
   constexpr size_t most_buffers = 30;
   if (buffers > most_buffers) return std::nullopt;
   bool uses_exponential = std::any_of(steps.begin(), steps.end(), needs_exponential);
-  // Without fused multiplication the block engine's exponential rounds in other places.
-  if (uses_exponential &&
-      kernels::cpu::instruction_set() == kernels::cpu::InstructionSet::baseline) {
-    return std::nullopt;
-  }
+  if (uses_exponential && !fuses_multiplication) return std::nullopt;
   // Kernels of users have no double.
   std::string text = "#include <holdfast/custom_kernel.h>\n#undef double\n";
   if (uses_exponential) text += exponential_source;
@@ -309,4 +301,4 @@ std::optional<std::string> generated_source(std::span<const FusedStep> steps,
   return text + body + stores + "}\n";
 }
 
-}  // namespace holdfast::detail
+}  // namespace holdfast::kernels

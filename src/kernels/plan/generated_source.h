@@ -7,7 +7,7 @@
 
 #include "graph/op.h"
 
-namespace holdfast::detail {
+namespace holdfast::kernels {
 
 // Which element of an input belongs to the element in row y and column x of the outputs.
 enum class InputAccess : uint8_t {
@@ -27,9 +27,11 @@ struct GeneratedInput {
 // its buffers. With an input of access `row` or `column` its grid is (columns, rows), else the
 // elements; of rows or elements a thread works on `per_thread`, whose steps take turns: one after
 // the other, long chains would wait for each result. Nothing for steps whose bits a kernel cannot
-// give: those of other ops, or of dtypes that are rounded after each step.
+// give: those of other ops, or of dtypes that are rounded after each step; exponentials, too, where
+// the block engine has no fused multiplication and rounds in other places.
 std::optional<std::string> generated_source(std::span<const FusedStep> steps,
                                             std::span<const char> is_output,
-                                            std::span<const GeneratedInput> inputs, int per_thread);
+                                            std::span<const GeneratedInput> inputs, int per_thread,
+                                            bool fuses_multiplication);
 
-}  // namespace holdfast::detail
+}  // namespace holdfast::kernels

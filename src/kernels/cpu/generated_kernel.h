@@ -15,19 +15,19 @@
 #include "base/sync.h"
 #include "exec/kernel_library.h"
 #include "graph/op.h"
-#include "transforms/generated_source.h"
+#include "kernels/plan/generated_source.h"
 
-namespace holdfast::detail {
+namespace holdfast::kernels::cpu {
 
 // Of one group. Any thread may use it at any time.
 class GeneratedKernels {
  public:
-  // `outputs` are the steps that make them, in rising order.
-  GeneratedKernels(std::span<const FusedStep> steps, std::span<const size_t> outputs);
+  explicit GeneratedKernels(std::span<const FusedStep> steps);
 
-  // Gives the outputs memory and encodes the kernel for these inputs. False, and nothing done, when
-  // there is none: the block engine has to run the group.
-  bool encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs);
+  // Gives the outputs memory and encodes the kernel for these inputs. `group` has the same steps
+  // with the same outputs. False, and nothing done, when there is none: the block engine has to run
+  // the group.
+  bool encode(Encoder& encoder, const FusedGroup& group);
 
  private:
   struct Steps {
@@ -49,17 +49,17 @@ class GeneratedKernels {
     Ref<const exec::KernelRequest> request;  // once it is ready
   };
 
-  bool find_walk(const std::vector<array>& inputs, const std::vector<array>& outputs,
-                 Walk& walk) const;
+  bool find_walk(const FusedGroup& group, Walk& walk) const;
   std::shared_ptr<Variant> variant_for(const Walk& walk);
   Ref<exec::Pipeline> pipeline_of(const std::shared_ptr<Variant>& variant) const;
   static void make(const Steps& steps, Variant& variant) noexcept;
 
   std::shared_ptr<const Steps> steps_;
+  size_t outputs_ = 0;
   int64_t weight_ = 0;             // of the steps, in chained steps of the block engine
   sync::Atomic<int64_t> work_{0};  // of the block engine so far; lost additions do no harm
   sync::Mutex mutex_;
   std::vector<std::shared_ptr<Variant>> variants_;  // guarded by mutex_
 };
 
-}  // namespace holdfast::detail
+}  // namespace holdfast::kernels::cpu

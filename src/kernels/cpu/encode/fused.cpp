@@ -1,18 +1,26 @@
-#include "kernels/cpu/fused.h"
-
+// The fused block engine: a group of element-wise ops as one pass over cache-sized blocks.
+//
+// Runs of ops that compute in float32 are chains: a few registers of elements go through all of
+// them (chain.h). For the other ops a block at a time is loaded, worked on in its compute type, and
+// stored. Operands that lie dense in memory are used where they are. Half types are rounded after
+// each op.
 #include <algorithm>
 #include <stdexcept>
-#include <string>
 
+#include "base/text.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fused_program.h"
+#include "kernels/cpu/generated_kernel.h"
 #include "kernels/plan/layout.h"
+#include "kernels/plan/prepared.h"
+#include "kernels/staging.h"
+#include "kernels/views.h"
 
 namespace holdfast::kernels::cpu {
 namespace {
 
-constexpr int16_t astype_code = static_cast<int16_t>(ElementwiseOp::count);
 // From here on, an input that is read across its rows is copied into order first: the copy goes by
 // squares, where a block of the walk would meet a line of memory for each element.
 constexpr size_t copied_elements = size_t{1} << 16;
@@ -53,18 +61,9 @@ Walk choose_walk(const FusedGroup& group) {
   return {like && !like->flags().row_contiguous ? like : nullptr};
 }
 
-SmallVector<int64_t> broadcast_strides(const array& a, const Shape& shape) {
-  SmallVector<int64_t> strides(shape.size(), 0);
-  size_t lead = shape.size() - a.ndim();
-  for (size_t i = 0; i < a.ndim(); ++i) {
-    if (a.shape()[i] > 1) strides[lead + i] = a.strides()[i];
-  }
-  return strides;
-}
-
-class Planner {
+class FusedPlanner {
  public:
-  Planner(Encoder& encoder, const FusedGroup& group)
+  FusedPlanner(Encoder& encoder, const FusedGroup& group)
       : encoder_(encoder), group_(group), chains_(simd::chain_kernels()) {}
 
   void encode() {
@@ -90,16 +89,13 @@ class Planner {
     program_.stream = largest_output > stream_threshold();
     fetches_ = work > static_cast<int64_t>(stream_threshold());
     find_chains();
+    put_in_order();
+    bind();
     plan_inputs();
     plan_steps();
     program_.block = block_size();
-    // Not before: what is bound belongs to the next command, and copies are commands of their own.
-    for (const array* input : inputs_) encoder_.input(*input);
-    for (FusedStep& step : group_.steps) {
-      if (step.output) encoder_.output(*step.output);
-    }
-    int64_t tasks = (program_.size + FusedProgram::task_elements - 1) / FusedProgram::task_elements;
-    encoder_.native(group_.name, tasks, work, std::move(program_));
+    int64_t tasks = divide_up(program_.size, FusedProgram::task_elements);
+    encoder_.native(encoder_.op(), tasks, work, std::move(program_));
   }
 
  private:
@@ -173,7 +169,7 @@ class Planner {
 
   bool is_chained(const FusedStep& step) const {
     return encoding_of(step.dtype) && encoding_of(step.operand_dtype) &&
-           (step.op == astype_code || chains_.ops[step.op]);
+           (step.op == conversion_code || chains_.ops[step.op]);
   }
 
   void find_chains() {
@@ -231,14 +227,41 @@ class Planner {
     return location;
   }
 
+  bool is_in_order(const array& a) const {
+    return walk_.like || (a.flags().row_contiguous && a.shape() == *group_.shape);
+  }
+
+  // Finds the layouts of inputs that are strided, and copies those that are read across their rows:
+  // by commands of their own, so before anything is bound to the pass.
+  void put_in_order() {
+    for (const array& a : group_.inputs) {
+      inputs_.push_back(&a);
+      if (is_scalar(a) || is_in_order(a)) continue;
+      Strides strides = broadcast_strides(a.shape(), a.strides(), *group_.shape);
+      CollapsedLayout& layout =
+          program_.layouts.emplace_back(collapse(span_of(*group_.shape), span_of(strides)));
+      if (!reads_across(a, layout)) continue;
+      layout = {program_.size, {program_.size}, {1}};
+      copies_.reserve(group_.inputs.size());  // inputs_ points into it
+      copies_.push_back(make_dense(encoder_, a));
+      inputs_.back() = &copies_.back();
+    }
+  }
+
+  void bind() {
+    for (const array* input : inputs_) bound_inputs_.push_back(encoder_.input(*input));
+    for (FusedStep& step : group_.steps) {
+      bound_outputs_.push_back(step.output ? encoder_.output(*step.output) : Bound{});
+    }
+  }
+
   void plan_inputs() {
-    program_.layouts.reserve(group_.inputs.size());  // the loads point into it
+    uint16_t layouts = 0;
     for (size_t i = 0; i < group_.inputs.size(); ++i) {
       const array& a = group_.inputs[i];
       size_t lane_bytes = lane_size(lane_of(a.dtype()));
-      const array* read = &a;
       Load load;
-      load.address = a.data<char>();
+      load.memory = bound_inputs_[i];
       load.item_size = static_cast<uint8_t>(a.itemsize());
       load.convert = load_kernel(a.dtype());
       Location location;
@@ -246,30 +269,19 @@ class Planner {
         load.kind = Load::Kind::scalar;
         location = read_alone_[i] ? block_slot(lane_bytes) : tile_slot();
         location.repeats = true;
-      } else if (walk_.like || (a.flags().row_contiguous && a.shape() == *group_.shape)) {
+      } else if (is_in_order(a)) {
         load.fetches = fetches_;
         if (load.convert && (!encoding_of(a.dtype()) || read_alone_[i])) {
           load.kind = Load::Kind::convert;
           location = block_slot(lane_bytes);
         } else {
-          location = memory_of(a);
+          location = memory_of_input(i);
         }
       } else {
         load.kind = Load::Kind::strided;
         location = block_slot(lane_bytes);
-        SmallVector<int64_t> strides = broadcast_strides(a, *group_.shape);
-        program_.layouts.push_back(collapse(std::span(group_.shape->data(), group_.shape->size()),
-                                            std::span(strides.data(), strides.size())));
-        load.layout = &program_.layouts.back();
-        if (reads_across(a, program_.layouts.back())) {
-          copies_.reserve(group_.inputs.size());  // inputs_ points into it
-          copies_.push_back(copy_in_order(a, program_.layouts.back()));
-          program_.layouts.back() = {program_.size, {program_.size}, {1}};
-          read = &copies_.back();
-          load.address = read->data<char>();
-        }
+        load.layout = layouts++;
       }
-      inputs_.push_back(read);
       program_.loads.push_back(load);
       program_.values.push_back(location);
     }
@@ -279,27 +291,6 @@ class Planner {
     if (a.size() < copied_elements || a.size() != static_cast<size_t>(program_.size)) return false;
     int64_t inner = std::abs(layout.strides.back());
     return inner * static_cast<int64_t>(a.itemsize()) >= 64;
-  }
-
-  array copy_in_order(const array& a, const CollapsedLayout& layout) {
-    array copy(a.shape(), a.dtype(), nullptr, {});
-    encoder_.allocate(copy);
-    encoder_.input(a);
-    encoder_.output(copy);
-    const char* from = a.data<char>();
-    char* to = copy.data<char>();
-    size_t item = a.itemsize();
-    int64_t grain = copy_grain(layout, item), size = program_.size;
-    auto work = static_cast<int64_t>(2 * a.nbytes());
-    encoder_.native(group_.name, (size + grain - 1) / grain, work,
-                    [=, layout = layout](int64_t begin, int64_t end) {
-                      for (int64_t task = begin; task < end; ++task) {
-                        int64_t first = task * grain, last = std::min(size, first + grain);
-                        gather_range(from, layout, item, first, last,
-                                     to + static_cast<size_t>(first) * item);
-                      }
-                    });
-    return copy;
   }
 
   void plan_steps() {
@@ -326,17 +317,19 @@ class Planner {
   }
   Location& result_of(size_t k) { return program_.values[group_.inputs.size() + k]; }
 
-  static Location memory_of(const array& a) {
-    Location location{Place::memory, static_cast<uint8_t>(a.itemsize())};
-    location.address = const_cast<char*>(a.data<char>());
-    return location;
+  Location memory_of_input(size_t i) const {
+    return {Place::memory, static_cast<uint8_t>(group_.inputs[i].itemsize()), false, 0,
+            bound_inputs_[i]};
+  }
+  Location memory_of_output(size_t k) const {
+    return {Place::memory, static_cast<uint8_t>(group_.steps[k].output->itemsize()), false, 0,
+            bound_outputs_[k]};
   }
 
   void store_after_block(size_t k, ConvertKernel convert) {
-    const array& output = *group_.steps[k].output;
-    program_.stores.push_back({static_cast<uint16_t>(group_.inputs.size() + k),
-                               static_cast<uint8_t>(output.itemsize()), convert,
-                               memory_of(output).address});
+    Location memory = memory_of_output(k);
+    program_.stores.push_back({static_cast<uint16_t>(group_.inputs.size() + k), memory.item_size,
+                               memory.memory, convert});
   }
 
   // --- a step by itself ---
@@ -353,7 +346,7 @@ class Planner {
     // Straight to memory, unless it must be narrowed or has to wait.
     bool direct = from.output && !convert && !overwrites_input(k) && !program_.stream;
     free_dying_slots(k);
-    result_of(k) = direct ? memory_of(*from.output) : block_slot(step.lane_bytes);
+    result_of(k) = direct ? memory_of_output(k) : block_slot(step.lane_bytes);
     if (from.output && !direct) store_after_block(k, convert);
     auto at = static_cast<uint16_t>(program_.steps.size());
     program_.steps.push_back(step);
@@ -366,12 +359,12 @@ class Planner {
     Lane operand = lane_of(from.operand_dtype);
     Lane result = lane_of(from.dtype);
     step.round = round_kernel(from.dtype);
-    if (from.op != astype_code) {
+    if (from.op != conversion_code) {
       auto op = static_cast<ElementwiseOp>(from.op);
       step.kernel = elementwise_kernel(op, operand);
       if (!step.kernel) {
-        throw std::invalid_argument(std::string("[") + elementwise_name(op) + "] does not take " +
-                                    dtype_name(from.operand_dtype));
+        throw std::invalid_argument(
+            text("[", elementwise_name(op), "] does not take ", dtype_name(from.operand_dtype)));
       }
     } else if (operand != result) {  // half types to float32 need nothing: the value is exact
       step.convert = lane_convert_kernel(operand, result);
@@ -391,7 +384,7 @@ class Planner {
     if (k == 0 || roles_[k - 1].chain != role.chain) begin_chain(k);
     auto operand = [&](int i) { return program_.values[index_of(step.values[i])]; };
     if (role.in_register == ChainRole::nothing) load_operand(step.values[0]);
-    if (step.op == astype_code)
+    if (step.op == conversion_code)
       ;  // the value is in registers, and is rounded below
     else if (step.arity == 1)
       add_stage(unary_code(step), Location{});
@@ -436,7 +429,7 @@ class Planner {
   void begin_chain(size_t k) {
     auto at = static_cast<uint16_t>(program_.stages.size());
     program_.passes.push_back({true, at, at});
-    for (uint16_t value : decoded_) program_.values[value] = memory_of(group_.inputs[value]);
+    for (uint16_t value : decoded_) program_.values[value] = memory_of_input(value);
     decoded_.clear();
     for (uint16_t chain = roles_[k].chain; k < roles_.size() && roles_[k].chain == chain; ++k) {
       const FusedStep& step = group_.steps[k];
@@ -480,16 +473,14 @@ class Planner {
     if (waits || (role.needed_outside && !readable))
       result = block_slot(sizeof(float));
     else if (role.needed_outside)
-      result = memory_of(*step.output);
+      result = memory_of_output(k);
     else if (role.needed_in_chain)
       result = tile_slot();
     if (result.place == Place::block || result.place == Place::tile)
       add_stage(chains_.float32.store, result);
     if (waits) store_after_block(k, store_kernel(step.dtype));
     if (!direct) return;
-    Location memory = memory_of(*step.output);
-    bool aligned = reinterpret_cast<uintptr_t>(memory.address) % 64 == 0;
-    add_stage(program_.stream && aligned ? encoding.store_past_cache : encoding.store, memory);
+    add_stage(program_.stream ? encoding.store_past_cache : encoding.store, memory_of_output(k));
   }
 
   bool divides_by_scalar(const FusedStep& step) const {
@@ -543,11 +534,18 @@ class Planner {
   SmallVector<uint16_t, 8> free_blocks_, free_after_, free_tiles_;
   std::vector<array> copies_;            // of inputs, in order
   SmallVector<const array*, 4> inputs_;  // what the program reads: the group's inputs, or copies
-  SmallVector<uint16_t, 4> decoded_;     // inputs that the current chain has made floats of
+  SmallVector<Bound, 4> bound_inputs_, bound_outputs_;  // outputs by step
+  SmallVector<uint16_t, 4> decoded_;  // inputs that the current chain has made floats of
 };
 
 }  // namespace
 
-void encode_fused(Encoder& encoder, const FusedGroup& group) { Planner(encoder, group).encode(); }
+void CpuBackend::fused(Encoder& encoder, const FusedGroup& group) {
+  if (group.prepared) {
+    auto& kernels = group.prepared->get([&] { return GeneratedKernels(group.steps); });
+    if (kernels.encode(encoder, group)) return;
+  }
+  FusedPlanner(encoder, group).encode();
+}
 
 }  // namespace holdfast::kernels::cpu
