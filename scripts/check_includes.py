@@ -5,6 +5,8 @@ The folders stand in a row (LAYERS, from left to right); a file may include what
 what stands to its right. Public headers belong to the layer they declare (PUBLIC_HEADERS) and include only public headers.
 No file may include itself, directly or through others.
 
+Behind the wall (WALLED) ops say what is computed: there the script also refuses addresses, the names of devices, and back-ends.
+
   scripts/check_includes.py               check the tree
   scripts/check_includes.py --self-test   plant one violation of each kind and see that it is reported
 """
@@ -72,8 +74,32 @@ PUBLIC_HEADERS = {
     "holdfast/holdfast.h": "programs",
 }
 
+# The wall between ops and devices: what may not be said in these folders, by kind.
+WALLED = ("src/ops/", "src/graph/", "src/transforms/")
+WALL = {
+    "include": (re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(kernels/cpu|devices/cpu|devices/cuda)/', re.MULTILINE),
+                "includes what belongs to one back-end or device"),
+    "backend": (re.compile(r"\bcpu::"), "names the CPU back-end"),
+    "device": (re.compile(r"\bDevice::(cpu|gpu)\b"), "branches on the kind of a device"),
+    "address": (re.compile(r"\bdata<|\braw_ptr\("), "takes an address"),
+}
+# (file, kind): why it may.
+WALL_EXCEPTIONS = {
+    ("src/graph/array.cpp", "address"): "array::data() is defined here",
+    ("src/graph/array.cpp", "device"): "refuses float64 for GPU primitives, as MLX does",
+    ("src/graph/print.cpp", "address"): "prints what the host holds",
+    ("src/graph/eval.cpp", "device"): "calls the public eval_cpu or eval_gpu",
+    ("src/graph/encoder.cpp", "address"): "copy, fill and dispatch commands still hold addresses",
+    ("src/ops/linalg.cpp", "device"): "refuses factorisations on GPU streams, as MLX does",
+    ("src/ops/creation.cpp", "address"): "reads a constant that the host made",
+    ("src/ops/views.cpp", "address"): "asks how the memory of a view is aligned",
+    ("src/ops/metal_kernel.cpp", "include"): "asks the limits of a threadgroup",
+    ("src/transforms/program.cpp", "address"): "compares constants that the host made",
+}
+
 SOURCE_SUFFIXES = {".h", ".cpp", ".def", ".inc"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
+LINE_COMMENT = re.compile(r"//[^\n]*")
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
@@ -160,6 +186,18 @@ def find_cycle(graph):
     return None
 
 
+def behind_the_wall(root, path):
+    """Complaints about what a file behind the wall says, one per kind."""
+    text = LINE_COMMENT.sub("", BLOCK_COMMENT.sub(blank, (root / path).read_text(encoding="utf-8", errors="replace")))
+    for kind, (pattern, what) in WALL.items():
+        match = pattern.search(text)
+        if match and (path, kind) not in WALL_EXCEPTIONS:
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: {what} ({match.group(0).strip()}); that belongs to src/kernels or src/devices"
+        if not match and (path, kind) in WALL_EXCEPTIONS:
+            yield f"{path}: has an exception for '{kind}' in WALL_EXCEPTIONS that it does not need any more"
+
+
 def check(root):
     """All complaints about the tree, as sentences."""
     problems, graph, count = [], {}, 0
@@ -170,6 +208,8 @@ def check(root):
         if layer is None:
             problems.append(f"{path}: this folder is in no layer; enter it in LAYERS of scripts/check_includes.py")
             continue
+        if path.startswith(WALLED):
+            problems.extend(behind_the_wall(root, path))
         for line, spelling, is_quoted in includes_of(root, path):
             target, complaint = resolve(root, path, spelling, is_quoted)
             if complaint:
@@ -225,6 +265,13 @@ SELF_TESTS = [
     ("public header in quotes", {"src/exec/bad.cpp": '#include "holdfast/dtype.h"\n'}, "angle brackets"),
     ("missing public header", {"src/exec/bad.cpp": "#include <holdfast/gone.h>\n"}, "no public header"),
     ("folder without a layer", {"src/misc/a.cpp": ""}, "in no layer"),
+    ("op that includes a back-end", {"src/kernels/cpu/copy.h": "", "src/ops/bad.cpp": '#include "kernels/cpu/copy.h"\n'},
+     "src/ops/bad.cpp:1: includes what belongs to one back-end"),
+    ("op that names a back-end", {"src/ops/bad.cpp": "\nint a = kernels::cpu::f();\n"}, "src/ops/bad.cpp:2: names the CPU back-end"),
+    ("op that takes an address", {"src/ops/bad.cpp": "float* p = a.data<float>();\n"}, "takes an address"),
+    ("transform that branches on a device", {"src/transforms/bad.cpp": "bool b = d == Device::gpu;\n"}, "branches on the kind"),
+    ("comment about an address", {"src/ops/good.cpp": "// a.data<float>() of Device::cpu\n"}, None),
+    ("exception that is not needed", {"src/ops/creation.cpp": "int a;\n"}, "does not need any more"),
     ("cycle", {"src/exec/a.h": '#include "exec/b.h"\n', "src/exec/b.h": '#include "exec/c.h"\n',
                "src/exec/c.h": '#include "exec/a.h"\n'}, "include cycle: src/exec/a.h -> src/exec/b.h"),
 ]

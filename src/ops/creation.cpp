@@ -236,13 +236,12 @@ template <typename Formula>
 array window(int M, Formula formula, StreamOrDevice s) {
   if (M <= 0) return zeros({0}, float32, s);
   if (M == 1) return ones({1}, float32, s);
-  allocator::Buffer buffer = allocator::malloc(static_cast<size_t>(M) * sizeof(float));
-  auto* values = static_cast<float*>(buffer.raw_ptr());
+  std::vector<float> values(static_cast<size_t>(M));
   // In double: the ends are what they should be.
   for (int i = 0; i < M; ++i) {
-    values[i] = static_cast<float>(formula(2 * M_PI * i / (M - 1), i));
+    values[static_cast<size_t>(i)] = static_cast<float>(formula(2 * M_PI * i / (M - 1), i));
   }
-  return array(buffer, {M}, float32);
+  return array(values.begin(), {M}, float32);
 }
 
 }  // namespace

@@ -102,8 +102,7 @@ double count_elements(const array& a, const std::vector<int>& axes, bool inverte
 void NumberOfElements::encode(Encoder& encoder, const std::vector<array>& inputs,
                               std::vector<array>& outputs) {
   array value(count_elements(inputs[0], axes_, inverted_), outputs[0].dtype());
-  encoder.allocate(outputs[0]);
-  encoder.fill(outputs[0], value.data<char>());
+  kernels::backend_of(encoder).fill(encoder, value, outputs[0]);
 }
 
 void Reshape::encode(Encoder& encoder, const std::vector<array>& inputs,
