@@ -73,13 +73,13 @@ class Encoder {
   // the host.
   template <typename Body>
   void native(const char* op, int64_t tasks, int64_t work, Body&& body) {
-    if constexpr (std::is_invocable_v<Body&, const NativeContext&, int64_t, int64_t>) {
+    using Own = std::decay_t<Body>;
+    if constexpr (std::is_invocable_v<Own&, const NativeContext&, int64_t, int64_t>) {
       void** addresses = addresses_of_bound();
-      add_body(op, tasks, work, addresses,
-               [context = NativeContext(addresses), body = std::forward<Body>(body)](
-                   int64_t begin, int64_t end) mutable { body(context, begin, end); });
+      add_body<BodyWithContext<Own>>(op, tasks, work, addresses, NativeContext(addresses),
+                                     std::forward<Body>(body));
     } else {
-      add_body(op, tasks, work, nullptr, std::forward<Body>(body));
+      add_body<Own>(op, tasks, work, nullptr, std::forward<Body>(body));
     }
   }
   // A command that calls `body()` once, on some thread of the device.
@@ -110,10 +110,16 @@ class Encoder {
 
  private:
   template <typename Body>
-  void add_body(const char* op, int64_t tasks, int64_t work, void** addresses, Body&& body) {
-    using Stored = std::decay_t<Body>;
+  struct BodyWithContext {
+    NativeContext context;
+    Body body;
+    void operator()(int64_t begin, int64_t end) { body(context, begin, end); }
+  };
+  // Makes the body from its parts where it stays: some are large.
+  template <typename Stored, typename... Parts>
+  void add_body(const char* op, int64_t tasks, int64_t work, void** addresses, Parts&&... parts) {
     void* place = parameters(sizeof(Stored), alignof(Stored));
-    new (place) Stored(std::forward<Body>(body));
+    new (place) Stored{std::forward<Parts>(parts)...};
     void (*destroy)(void*) = nullptr;
     if constexpr (!std::is_trivially_destructible_v<Stored>) {
       destroy = [](void* p) { static_cast<Stored*>(p)->~Stored(); };
