@@ -495,17 +495,25 @@ void Capture::read_list(int64_t row, List& list, const std::string& text,
       }
       command.edges.push_back(edge);
     }
-    // What a command touches beside its bindings' ranges is not its own.
-    auto check_range = [&](const Place& at, uint64_t bytes, bool writes) {
-      if (!in.ok()) return;
-      for (const Binding& binding : command.bindings) {
-        if (binding.buffer == at.buffer && binding.writes == writes && at.offset >= binding.begin &&
-            at.offset <= binding.end && bytes <= static_cast<uint64_t>(binding.end - at.offset)) {
-          return;
+    auto find_binding = [&](Place& at, uint64_t bytes, auto&& may_be) {
+      for (uint32_t index = 0; index < command.bindings.size(); ++index) {
+        const Binding& binding = command.bindings[index];
+        if (binding.buffer != at.buffer || !may_be(binding) || at.offset < binding.begin ||
+            at.offset > binding.end || bytes > static_cast<uint64_t>(binding.end - at.offset)) {
+          continue;
         }
+        at.binding = index;
+        return true;
       }
-      fail(place, "it touches bytes that it does not bind");
+      return false;
     };
+    // What a command touches beside its bindings' ranges is not its own.
+    auto check = [&](bool is_bound) {
+      if (in.ok() && !is_bound) fail(place, "it touches bytes that it does not bind");
+    };
+    auto is_read = [](const Binding& binding) { return !binding.writes; };
+    auto is_written = [](const Binding& binding) { return binding.writes; };
+    auto is_any = [](const Binding&) { return true; };
     switch (command.kind) {
       case Command::Kind::native:
         break;
@@ -513,14 +521,14 @@ void Capture::read_list(int64_t row, List& list, const std::string& text,
         command.source = read_place(in);
         command.target = read_place(in);
         command.bytes = in.value<uint64_t>();
-        check_range(command.source, command.bytes, false);
-        check_range(command.target, command.bytes, true);
+        check(find_binding(command.source, command.bytes, is_read));
+        check(find_binding(command.target, command.bytes, is_written));
         break;
       case Command::Kind::fill:
         command.pattern = in.text();
         command.target = read_place(in);
         command.bytes = in.value<uint64_t>();
-        check_range(command.target, command.bytes, true);
+        check(find_binding(command.target, command.bytes, is_written));
         if (in.ok() && (command.pattern.empty() || command.pattern.size() > 16 ||
                         (command.pattern.size() & (command.pattern.size() - 1)) != 0)) {
           fail(place, "its pattern has " + std::to_string(command.pattern.size()) + " bytes");
@@ -535,13 +543,9 @@ void Capture::read_list(int64_t row, List& list, const std::string& text,
           argument.bytes = in.value<uint32_t>();
           argument.value = in.text();
           argument.place = read_place(in);
-          if (argument.place.buffer == 0 || !in.ok()) continue;
-          bool bound =
-              std::any_of(command.bindings.begin(), command.bindings.end(), [&](const Binding& b) {
-                return b.buffer == argument.place.buffer && argument.place.offset >= b.begin &&
-                       argument.place.offset <= b.end;
-              });
-          if (!bound) fail(place, "it touches bytes that it does not bind");
+          if (argument.place.buffer == 0) continue;
+          // One may end where another begins; without elements it may be at the end of all.
+          check(find_binding(argument.place, 1, is_any) || find_binding(argument.place, 0, is_any));
         }
         if (in.ok() && !pipelines.contains(command.pipeline)) {
           fail(place, "there is no pipeline " + std::to_string(command.pipeline));

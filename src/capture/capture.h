@@ -26,6 +26,8 @@ using exec::capture::Moment;
 struct Place {
   uint64_t buffer = 0;  // 0: none
   int64_t offset = 0;
+  // Of the command: one that covers the place. The file does not say which.
+  uint32_t binding = Bound::nothing;
 };
 
 struct Argument {

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <span>
 #include <stdexcept>
 
 #include <holdfast/memory.h>
@@ -15,6 +14,7 @@
 #include <holdfast/transforms.h>
 
 #include "devices/cpu/jit/dispatch.h"
+#include "exec/add_dispatch.h"
 #include "exec/allocator.h"
 #include "exec/kernel_library.h"
 #include "exec/runtime.h"
@@ -305,132 +305,87 @@ class Player {
 
   void add(const List& list, const Op& op, exec::Queue& queue, const Command& command,
            const exec::Pipeline* kernel) {
+    // In their order, so that places keep their indices.
     for (const Binding& binding : command.bindings) {
       queue.bind(memory(binding.buffer).buffer(), binding.begin, binding.end, binding.begin,
                  binding.writes);
+    }
+    if (command.kind == Command::Kind::dispatch) {
+      dispatch(list, op, queue, command, *kernel);
+      return;
+    }
+    if (command.kind == Command::Kind::native) {
+      fail(list, op, "a native command cannot be replayed as data");
     }
     exec::Command made;
     made.kind = command.kind;
     made.detail = op_name(command.detail);
     made.work = std::max<int64_t>(command.work, 0);
-    auto address = [&](const Place& place) { return memory(place.buffer).bytes() + place.offset; };
-    switch (command.kind) {
-      case Command::Kind::native:
-        fail(list, op, "a native command cannot be replayed as data");
-      case Command::Kind::copy:
-        made.source = address(command.source);
-        made.target = address(command.target);
-        made.bytes = static_cast<size_t>(command.bytes);
-        break;
-      case Command::Kind::fill: {
-        made.pattern_size = command.pattern.size();
-        void* pattern = queue.parameters(made.pattern_size, 16);
-        std::memcpy(pattern, command.pattern.data(), made.pattern_size);
-        made.source = pattern;
-        made.target = address(command.target);
-        made.bytes = static_cast<size_t>(command.bytes);
-        break;
-      }
-      case Command::Kind::dispatch: {
-        const auto& arguments = kernel->interface().arguments;
-        if (arguments.size() != command.arguments.size()) {
-          fail(list, op,
-               "its kernel has " + std::to_string(arguments.size()) + " arguments, the dispatch " +
-                   std::to_string(command.arguments.size()));
-        }
-        size_t count = std::max<size_t>(arguments.size(), 1);
-        auto* dispatch =
-            new (queue.parameters(sizeof(exec::Dispatch), alignof(exec::Dispatch))) exec::Dispatch;
-        auto** buffers = static_cast<void**>(queue.parameters(count * sizeof(void*), 8));
-        auto* sizes = static_cast<uint32_t*>(queue.parameters(count * sizeof(uint32_t), 4));
-        auto* ranges = static_cast<exec::ArgumentRange*>(
-            queue.parameters(count * sizeof(exec::ArgumentRange), alignof(exec::ArgumentRange)));
-        for (size_t i = 0; i < arguments.size(); ++i) {
-          const Argument& argument = command.arguments[i];
-          buffers[i] = nullptr;
-          sizes[i] = argument.bytes;
-          ranges[i] = {};
-          if (arguments[i].kind == msl::KernelArgument::Kind::threadgroup) continue;
-          if (argument.place.buffer != 0) {
-            buffers[i] = address(argument.place);
-            ranges[i] = range_of(command, argument);
-          } else {
-            if (argument.value.empty()) fail(list, op, "nothing is bound to an argument");
-            buffers[i] = queue.parameters(argument.value.size(), 16);
-            std::memcpy(buffers[i], argument.value.data(), argument.value.size());
-            ranges[i].bytes = argument.value.size();
-          }
-        }
-        std::span<exec::BoundSlot> slots;
-        if (exec::layers::want(exec::Layer::encoding)) {
-          slots = note_slots(queue, command, arguments, *dispatch);
-        }
-        dispatch->buffers = buffers;
-        dispatch->threadgroup_bytes = sizes;
-        dispatch->ranges = ranges;
-        std::copy(std::begin(command.grid), std::end(command.grid), dispatch->grid);
-        std::copy(std::begin(command.threadgroup), std::end(command.threadgroup),
-                  dispatch->threadgroup);
-        kernel->check(*dispatch);
-        queue.retain(*kernel);
-        made.pipeline = kernel;
-        made.pipeline_identity = kernel->identity();
-        made.dispatch = dispatch;
-        if (Ref<const exec::Pipeline> checked = exec::layers::on_dispatch(*kernel, slots)) {
-          queue.retain(*checked);
-          made.checked = checked.get();
-        }
-        break;
-      }
+    made.bytes = static_cast<size_t>(command.bytes);
+    made.source = {command.source.binding, command.source.offset};
+    made.target = {command.target.binding, command.target.offset};
+    if (command.kind == Command::Kind::fill) {
+      made.pattern_size = command.pattern.size();
+      void* pattern = queue.parameters(made.pattern_size, 16);
+      std::memcpy(pattern, command.pattern.data(), made.pattern_size);
+      made.pattern = pattern;
     }
     queue.add(std::move(made), nullptr);
   }
 
-  static bool holds(const Binding& binding, const Argument& argument) {
-    return binding.buffer == argument.place.buffer && binding.begin <= argument.place.offset &&
-           binding.end > argument.place.offset;
-  }
-
-  // What was bound around the address of an argument.
-  static std::pair<int64_t, int64_t> interval_of(const Command& command, const Argument& argument) {
-    std::pair<int64_t, int64_t> all(argument.place.offset, argument.place.offset);
-    for (const Binding& binding : command.bindings) {
-      if (!holds(binding, argument)) continue;
-      all.first = std::min(all.first, binding.begin);
-      all.second = std::max(all.second, binding.end);
+  void dispatch(const List& list, const Op& op, exec::Queue& queue, const Command& command,
+                const exec::Pipeline& kernel) {
+    const std::vector<msl::KernelArgument>& arguments = kernel.interface().arguments;
+    if (arguments.size() != command.arguments.size()) {
+      fail(list, op,
+           "its kernel has " + std::to_string(arguments.size()) + " arguments, the dispatch " +
+               std::to_string(command.arguments.size()));
     }
-    return all;
-  }
-  static exec::ArgumentRange range_of(const Command& command, const Argument& argument) {
-    auto [begin, end] = interval_of(command, argument);
-    return {static_cast<uint64_t>(argument.place.offset - begin),
-            static_cast<uint64_t>(end - begin)};
-  }
-
-  // What is bound to which slot, for the validator.
-  std::span<exec::BoundSlot> note_slots(exec::Queue& queue, const Command& command,
-                                        const std::vector<msl::KernelArgument>& arguments,
-                                        exec::Dispatch& dispatch) {
-    auto* slots = static_cast<exec::BoundSlot*>(queue.parameters(
-        std::max<size_t>(arguments.size(), 1) * sizeof(exec::BoundSlot), alignof(exec::BoundSlot)));
-    uint32_t count = 0;
+    std::vector<exec::BoundSlot> slots;
+    std::vector<uint32_t> threadgroup_bytes;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].kind == msl::KernelArgument::Kind::threadgroup) continue;
-      const Argument& argument = command.arguments[i];
-      auto* noted = new (&slots[count++]) exec::BoundSlot;
-      noted->slot = arguments[i].slot;
-      noted->end = argument.bytes;
-      if (argument.place.buffer == 0) continue;
-      noted->buffer = memory(argument.place.buffer).buffer();
-      noted->start = argument.place.offset;
-      std::tie(noted->begin, noted->end) = interval_of(command, argument);
-      noted->is_input = std::none_of(
-          command.bindings.begin(), command.bindings.end(),
-          [&](const Binding& binding) { return binding.writes && holds(binding, argument); });
+      const uint32_t slot = arguments[i].slot;
+      if (arguments[i].kind == msl::KernelArgument::Kind::threadgroup) {
+        threadgroup_bytes.resize(std::max(threadgroup_bytes.size(), slot + size_t{1}));
+        threadgroup_bytes[slot] = command.arguments[i].bytes;
+      } else {
+        slots.push_back(slot_of(command, slot, command.arguments[i]));
+      }
     }
-    dispatch.slots = slots;
-    dispatch.slot_count = count;
-    return {slots, count};
+    exec::DispatchSize size;
+    std::copy(std::begin(command.grid), std::end(command.grid), size.grid);
+    std::copy(std::begin(command.threadgroup), std::end(command.threadgroup), size.threadgroup);
+    exec::add_dispatch(queue, kernel, slots, size, threadgroup_bytes,
+                       std::max<int64_t>(command.work, 0));
+  }
+
+  // What is bound around the place of an argument: the file does not say which binding is its own.
+  // An argument with neither a place nor a value is an array without elements.
+  exec::BoundSlot slot_of(const Command& command, uint32_t index, const Argument& argument) {
+    exec::BoundSlot slot;
+    slot.slot = index;
+    const Place& place = argument.place;
+    if (place.buffer == 0) {
+      slot.bytes = argument.value.data();
+      slot.end = static_cast<int64_t>(argument.value.size());
+      return slot;
+    }
+    slot.buffer = memory(place.buffer).buffer();
+    slot.binding = place.binding;
+    slot.start = slot.begin = slot.end = place.offset;
+    slot.is_input = true;
+    for (const Binding& binding : command.bindings) {
+      if (binding.buffer != place.buffer || binding.begin > place.offset ||
+          binding.end <= place.offset) {
+        continue;
+      }
+      slot.begin = std::min(slot.begin, binding.begin);
+      slot.end = std::max(slot.end, binding.end);
+      slot.is_input = slot.is_input && !binding.writes;
+    }
+    // At the end of what is bound: no elements either.
+    if (slot.begin == slot.end) slot.binding = Bound::nothing;
+    return slot;
   }
 
   Ref<exec::Pipeline> pipeline(uint64_t id) {

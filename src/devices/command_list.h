@@ -1,4 +1,6 @@
-// CommandList: work for a device, as plain data.
+// CommandList: work for a device, as plain data. Commands hold no addresses: they name what they
+// work on by their bindings (Place), which the device resolves when it runs them. Only a native
+// command whose body was made without a context does (Encoder::native).
 //
 // A list starts when the lists it waits for have completed and the earlier lists of its queue have;
 // its completion is its signal. Waits and signals stand at the list, not among the commands: a
@@ -16,6 +18,7 @@
 
 #include "devices/memory.h"
 #include "devices/pipeline.h"
+#include "devices/place.h"
 
 namespace holdfast::exec {
 
@@ -67,10 +70,10 @@ struct Command {
   // Calls a function of the program (Encoder::host_callback), which may wait for another stream, or
   // for anything else.
   bool may_wait = false;
-  // copy: source → target; fill: `pattern_size` bytes at `source` repeated over target
-  const void* source = nullptr;
-  void* target = nullptr;
+  // copy: source → target; fill: the pattern, in the arena of the list, repeated over target
+  Place source, target;
   size_t bytes = 0;
+  const void* pattern = nullptr;
   size_t pattern_size = 0;
   // dispatch: the pipeline over a grid; `work` is the bytes that are bound
   const Pipeline* pipeline = nullptr;

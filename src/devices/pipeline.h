@@ -11,18 +11,22 @@
 
 #include "base/ref.h"
 #include "devices/argument_range.h"
+#include "devices/place.h"
 #include "msl/kernel_source.h"
 
 namespace holdfast::exec {
 
 class Buffer;
 
-// What was bound to a slot of a dispatch: kept only while a layer looks at commands.
+// What is bound to a slot of a dispatch: a binding of the command, or inline bytes. A dispatch is
+// encoded from these; they are kept only while a layer looks at commands.
 struct BoundSlot {
   uint32_t slot = 0;
-  const Buffer* buffer = nullptr;  // null: bytes that were copied
-  int64_t begin = 0, end = 0;      // of the buffer; of bytes: 0 and their number
-  int64_t start = 0;               // of the buffer: the address that the kernel gets
+  uint32_t binding = Bound::nothing;  // nothing: inline bytes, or an array without elements
+  const Buffer* buffer = nullptr;     // null: inline bytes
+  const void* bytes = nullptr;        // inline bytes: copied when the dispatch is encoded
+  int64_t begin = 0, end = 0;         // of the buffer; of inline bytes: 0 and their number
+  int64_t start = 0;                  // of the buffer: where the kernel's argument points to
   uint32_t item_size = 1;
   bool is_contiguous = true;
   bool is_input = false;                   // given for reading only
@@ -30,12 +34,21 @@ struct BoundSlot {
   const std::string* bound_for = nullptr;  // the kernel it was bound for; null: this one
 };
 
+// Where an argument of a dispatch points to; a threadgroup argument has neither.
+struct DispatchArgument {
+  Place place;
+  const void* bytes = nullptr;  // inline, in the arena of the list; null: `place`
+};
+
 // What a dispatch command runs its pipeline with. Plain data, in the arena of its list.
 struct Dispatch {
-  // Addresses by KernelInterface::arguments; null for threadgroup arguments.
-  void* const* buffers = nullptr;
-  // Bytes of threadgroup arguments and of those that were bound as bytes, by
-  // KernelInterface::arguments; null when there are none.
+  const DispatchArgument* arguments = nullptr;  // by KernelInterface::arguments
+  uint32_t argument_count = 0;
+  // As many, where a device that runs on the host writes the address of each argument before it
+  // runs: nothing is allocated then.
+  void** addresses = nullptr;
+  // Bytes of threadgroup arguments and of inline bytes, by KernelInterface::arguments; null when
+  // there are none.
   const uint32_t* threadgroup_bytes = nullptr;
   // What a guarded kernel may touch, by KernelInterface::arguments; entries of threadgroup
   // arguments are not looked at.

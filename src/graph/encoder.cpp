@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <tuple>
 
 #include "base/mutants.h"
 #include "devices/pipeline.h"
+#include "exec/add_dispatch.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
 
@@ -55,39 +55,35 @@ exec::Elements elements_of(const array& a) {
   }
 }
 
-// How far a guarded kernel may go from the array's address on.
-exec::ArgumentRange range_of(const array& a) {
-  if (a.size() == 0) return {};
-  auto [begin, end] = byte_interval(a);
-  return {static_cast<uint64_t>(a.offset() - begin), static_cast<uint64_t>(end - begin)};
-}
-
-// What the layers want to know about each slot.
-std::span<exec::BoundSlot> note_slots(exec::Queue& queue, std::span<const KernelBinding> bindings,
-                                      exec::Dispatch& dispatch) {
-  auto* slots = static_cast<exec::BoundSlot*>(queue.parameters(
-      std::max<size_t>(bindings.size(), 1) * sizeof(exec::BoundSlot), alignof(exec::BoundSlot)));
-  uint32_t count = 0;
-  for (uint32_t slot = 0; slot < bindings.size(); ++slot) {
-    const KernelBinding& binding = bindings[slot];
-    if (binding.kind == KernelBinding::Kind::none) continue;
-    auto* noted = new (&slots[count++]) exec::BoundSlot;
-    noted->slot = slot;
-    if (binding.bound_for) noted->bound_for = &binding.bound_for->name();
-    noted->end = static_cast<int64_t>(binding.size);
-    if (binding.kind == KernelBinding::Kind::bytes) continue;
-    const array& a = *static_cast<const array*>(binding.what);
-    noted->buffer = exec::buffer_of(a.buffer());
-    std::tie(noted->begin, noted->end) =
-        a.size() == 0 ? std::pair<int64_t, int64_t>(0, 0) : byte_interval(a);
-    noted->start = a.offset();
-    noted->item_size = static_cast<uint32_t>(a.itemsize());
-    noted->is_contiguous = a.flags().contiguous;
-    noted->is_input = binding.kind == KernelBinding::Kind::input;
+// Everything is bound, whether the kernel uses it or not: what is bound lives.
+exec::BoundSlot bind_slot(Encoder& encoder, const exec::Pipeline& pipeline, uint32_t index,
+                          const KernelBinding& binding) {
+  exec::BoundSlot slot;
+  slot.slot = index;
+  if (binding.bound_for) slot.bound_for = &binding.bound_for->name();
+  if (binding.kind == KernelBinding::Kind::bytes) {
+    slot.bytes = binding.what;
+    slot.end = static_cast<int64_t>(binding.size);
+    return slot;
   }
-  dispatch.slots = slots;
-  dispatch.slot_count = count;
-  return {slots, count};
+  const array& a = *static_cast<const array*>(binding.what);
+  slot.is_input = binding.kind == KernelBinding::Kind::input;
+  // A kernel that writes what was given to it as an input is ordered as a writer.
+  const std::vector<msl::KernelArgument>& arguments = pipeline.interface().arguments;
+  bool writes =
+      !slot.is_input || std::any_of(arguments.begin(), arguments.end(), [&](const auto& argument) {
+        return argument.slot == index && argument.written &&
+               argument.kind != msl::KernelArgument::Kind::threadgroup;
+      });
+  if (slot.is_input) slot.binding = encoder.input(a).index;
+  if (writes) slot.binding = encoder.output(const_cast<array&>(a)).index;
+  slot.buffer = exec::buffer_of(a.buffer());
+  slot.item_size = static_cast<uint32_t>(a.itemsize());
+  slot.is_contiguous = a.flags().contiguous;
+  if (a.size() == 0) return slot;
+  std::tie(slot.begin, slot.end) = byte_interval(a);
+  slot.start = a.offset();
+  return slot;
 }
 
 }  // namespace
@@ -157,21 +153,20 @@ void Encoder::add_native(const char* op, int64_t tasks, int64_t work, void** add
 }
 
 void Encoder::copy(const array& source, array& target) {
-  input(source);
-  output(target);
+  Bound from = input(source), to = output(target);
   if (source.nbytes() == 0) return;
   exec::Command command;
   command.kind = exec::Command::Kind::copy;
   command.detail = "copy";
-  command.source = source.data<void>();
-  command.target = target.data<void>();
+  command.source = {from.index, source.offset()};
+  command.target = {to.index, target.offset()};
   command.bytes = source.data_size() * source.itemsize();
   command.work = static_cast<int64_t>(2 * command.bytes);
   queue_.add(std::move(command), nullptr);
 }
 
 void Encoder::fill(array& target, const void* value) {
-  output(target);
+  Bound to = output(target);
   if (target.nbytes() == 0) return;
   exec::Command command;
   command.kind = exec::Command::Kind::fill;
@@ -179,8 +174,8 @@ void Encoder::fill(array& target, const void* value) {
   command.pattern_size = target.itemsize();
   void* pattern = queue_.parameters(command.pattern_size, 16);
   std::memcpy(pattern, value, command.pattern_size);
-  command.source = pattern;
-  command.target = target.data<void>();
+  command.pattern = pattern;
+  command.target = {to.index, target.offset()};
   command.bytes = target.data_size() * target.itemsize();
   command.work = static_cast<int64_t>(command.bytes);
   queue_.add(std::move(command), nullptr);
@@ -188,90 +183,19 @@ void Encoder::fill(array& target, const void* value) {
 
 void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBinding> bindings,
                        Grid grid, Grid threadgroup, std::span<const uint32_t> threadgroup_bytes) {
-  const std::vector<msl::KernelArgument>& arguments = pipeline.interface().arguments;
-  auto missing = [&](const msl::KernelArgument& argument) {
-    return std::invalid_argument("[" + pipeline.name() + "] nothing is bound to its argument \"" +
-                                 argument.name + "\" (slot " + std::to_string(argument.slot) + ")");
-  };
-  auto* dispatch = new (parameters(sizeof(exec::Dispatch), alignof(exec::Dispatch))) exec::Dispatch;
-  // By slot first: what is bound lives, whether the kernel uses it or not.
-  void** by_slot =
-      static_cast<void**>(parameters(std::max<size_t>(bindings.size(), 1) * sizeof(void*), 8));
+  SmallVector<exec::BoundSlot, 12> slots;
   int64_t work = 0;
-  for (size_t slot = 0; slot < bindings.size(); ++slot) {
-    const KernelBinding& binding = bindings[slot];
-    by_slot[slot] = nullptr;
+  for (uint32_t index = 0; index < bindings.size(); ++index) {
+    const KernelBinding& binding = bindings[index];
     if (binding.kind == KernelBinding::Kind::none) continue;
-    if (binding.kind == KernelBinding::Kind::bytes) {
-      by_slot[slot] = parameters(std::max<size_t>(binding.size, 1), 16);
-      std::memcpy(by_slot[slot], binding.what, binding.size);
-      continue;
-    }
-    // A kernel that writes what was given to it as an input is ordered as a writer.
-    bool writes = binding.kind == KernelBinding::Kind::output ||
-                  std::any_of(arguments.begin(), arguments.end(), [&](const auto& argument) {
-                    return argument.slot == slot && argument.written &&
-                           argument.kind != msl::KernelArgument::Kind::threadgroup;
-                  });
+    slots.push_back(bind_slot(*this, pipeline, index, binding));
+    if (binding.kind == KernelBinding::Kind::bytes) continue;
     const array& a = *static_cast<const array*>(binding.what);
-    if (binding.kind == KernelBinding::Kind::input) input(a);
-    if (writes) output(const_cast<array&>(a));
-    by_slot[slot] = const_cast<void*>(a.data<void>());
     work += static_cast<int64_t>(a.data_size() * a.itemsize());
   }
-  size_t count = std::max<size_t>(arguments.size(), 1);
-  void** buffers = static_cast<void**>(parameters(count * sizeof(void*), alignof(void*)));
-  auto* sizes = static_cast<uint32_t*>(parameters(count * sizeof(uint32_t), alignof(uint32_t)));
-  auto* ranges = static_cast<exec::ArgumentRange*>(
-      parameters(count * sizeof(exec::ArgumentRange), alignof(exec::ArgumentRange)));
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const msl::KernelArgument& argument = arguments[i];
-    buffers[i] = nullptr;
-    sizes[i] = 0;
-    ranges[i] = {};
-    if (argument.kind == msl::KernelArgument::Kind::threadgroup) {
-      if (argument.slot >= threadgroup_bytes.size()) throw missing(argument);
-      sizes[i] = threadgroup_bytes[argument.slot];
-    } else {
-      if (argument.slot >= bindings.size() ||
-          bindings[argument.slot].kind == KernelBinding::Kind::none) {
-        throw missing(argument);
-      }
-      const KernelBinding& binding = bindings[argument.slot];
-      buffers[i] = by_slot[argument.slot];
-      if (binding.kind == KernelBinding::Kind::bytes) {
-        sizes[i] = static_cast<uint32_t>(binding.size);
-        ranges[i].bytes = binding.size;
-      } else {
-        ranges[i] = range_of(*static_cast<const array*>(binding.what));
-      }
-    }
-  }
-  std::span<exec::BoundSlot> slots;
-  if (exec::layers::want(exec::Layer::encoding)) slots = note_slots(queue_, bindings, *dispatch);
-  dispatch->buffers = buffers;
-  dispatch->threadgroup_bytes = sizes;
-  dispatch->ranges = ranges;
-  const uint32_t threads[] = {grid.x, grid.y, grid.z};
-  const uint32_t group[] = {threadgroup.x, threadgroup.y, threadgroup.z};
-  for (int i = 0; i < 3; ++i) {
-    dispatch->grid[i] = threads[i];
-    dispatch->threadgroup[i] = std::min(group[i], threads[i]);
-  }
-  pipeline.check(*dispatch);
-  queue_.retain(pipeline);
-  exec::Command command;
-  command.kind = exec::Command::Kind::dispatch;
-  command.detail = "dispatch";
-  command.pipeline = &pipeline;
-  command.pipeline_identity = pipeline.identity();
-  command.dispatch = dispatch;
-  command.work = work;
-  if (Ref<const exec::Pipeline> checked = exec::layers::on_dispatch(pipeline, slots)) {
-    queue_.retain(*checked);
-    command.checked = checked.get();
-  }
-  queue_.add(std::move(command), nullptr);
+  exec::add_dispatch(queue_, pipeline, {slots.data(), slots.size()},
+                     {{grid.x, grid.y, grid.z}, {threadgroup.x, threadgroup.y, threadgroup.z}},
+                     threadgroup_bytes, work);
 }
 
 }  // namespace holdfast

@@ -167,25 +167,29 @@ void shared_adopted_memory(int distance) {
 
 // --- the fourth history: the first call's weights stay bound ---
 
-// Dispatches by hand: two kernels of one name, each with its weights. `rebinds`: what the encoder
-// of the second one does.
+// Dispatches by hand: two kernels of one name, each with its weights, which are parts of one
+// buffer. `rebinds`: what the encoder of the second one does.
 void weights(int layers, bool rebinds, bool reads_last = true) {
   OwnStream s;
   std::vector<array> inputs;
-  for (int i = 0; i < layers; ++i) inputs.push_back(counting(16, i));
+  array all = counting(16 * layers);
+  for (int i = 0; i < layers; ++i) inputs.push_back(slice(all, {16 * i}, {16 * i + 16}, s));
+  eval(inputs);
   eval(make_op("Layers", s, inputs, {16}, [=](Encoder& encoder, const auto& in, auto& out) {
     encoder.allocate(out[0]);
     exec::Queue& queue = encoder.queue();
     Ref<exec::Pipeline> kernel = idle_kernel("layer", {reads("weights", 0), writes("y", 1)});
     for (size_t i = 0; i < in.size(); ++i) {
-      encoder.input(in[i]);
-      encoder.output(out[0]);
-      auto* buffers = static_cast<void**>(queue.parameters(2 * sizeof(void*), 8));
+      Bound weights = encoder.input(in[i]), y = encoder.output(out[0]);
       const array& used = rebinds || (reads_last && i + 1 < in.size()) ? in[i] : in[0];
-      buffers[0] = const_cast<int32_t*>(used.template data<int32_t>());
-      buffers[1] = out[0].template data<int32_t>();
+      auto* arguments =
+          new (queue.parameters(2 * sizeof(exec::DispatchArgument), 8)) exec::DispatchArgument[2];
+      arguments[0].place = {weights.index, used.offset()};
+      arguments[1].place = {y.index, out[0].offset()};
       auto* dispatched = new (queue.parameters(sizeof(exec::Dispatch), 8)) exec::Dispatch;
-      dispatched->buffers = buffers;
+      dispatched->arguments = arguments;
+      dispatched->argument_count = 2;
+      dispatched->addresses = static_cast<void**>(queue.parameters(2 * sizeof(void*), 8));
       exec::Command command;
       command.kind = exec::Command::Kind::dispatch;
       command.detail = "dispatch";
@@ -254,8 +258,8 @@ const ValidationCase cases[] = {
             shared_adopted_memory(8), shared_adopted_memory(16), {"argument", "y"},
             {"other_argument", "x"}),
     BINDING("left-over", "a same-named kernel uses the first call's weights", weights(2, false),
-            weights(2, true), {"kernel", "layer"}, {"argument", "weights"},
-            {"other_kernel", "layer"}),
+            weights(2, true), {"kernel", "layer"}, {"argument", "weights"}, {"offset", "0"},
+            {"buffer_bytes", "128"}),
     BINDING("left-over", "the last of twelve layers uses the first one's weights",
             weights(12, false), weights(12, true), {"kernel", "layer"}, {"index", "11"}),
     BINDING("left-over", "all of twelve layers use the first one's weights",

@@ -59,7 +59,7 @@ inline int64_t threadgroups_of(const Dispatch& dispatch) {
 
 inline jit::DispatchArguments arguments_of(const Dispatch& dispatch) {
   jit::DispatchArguments arguments;
-  arguments.buffers = dispatch.buffers;
+  arguments.buffers = dispatch.addresses;
   arguments.threadgroup_bytes = dispatch.threadgroup_bytes;
   arguments.ranges = dispatch.ranges;
   for (int i = 0; i < 3; ++i) {

@@ -35,27 +35,41 @@ class FloatMode {
 #endif
 };
 
+// The address of what the command names; null for an array without elements.
+char* resolve(const CommandList& list, const Command& command, const Place& place) {
+  if (place.binding == Bound::nothing) return nullptr;
+  const Binding& binding = list.bindings[command.first_binding + place.binding];
+  return static_cast<char*>(binding.storage->address) + place.offset;
+}
+
+// A copy or a fill being run, shared by the threads that help.
+struct RunningCopy {
+  const Command& command;
+  const char* source;  // of a fill: null
+  char* target;
+};
+
 void run_copy(void* parameters, int64_t begin, int64_t end) {
-  const Command& c = *static_cast<const Command*>(parameters);
+  const RunningCopy& running = *static_cast<const RunningCopy*>(parameters);
   size_t from = static_cast<size_t>(begin * copy_chunk);
-  size_t to = std::min(c.bytes, static_cast<size_t>(end * copy_chunk));
-  std::memcpy(static_cast<char*>(c.target) + from, static_cast<const char*>(c.source) + from,
-              to - from);
+  size_t to = std::min(running.command.bytes, static_cast<size_t>(end * copy_chunk));
+  std::memcpy(running.target + from, running.source + from, to - from);
 }
 
 void run_fill(void* parameters, int64_t begin, int64_t end) {
-  const Command& c = *static_cast<const Command*>(parameters);
+  const RunningCopy& running = *static_cast<const RunningCopy*>(parameters);
+  const Command& c = running.command;
   size_t from = static_cast<size_t>(begin * copy_chunk);
   size_t to = std::min(c.bytes, static_cast<size_t>(end * copy_chunk));
-  char* target = static_cast<char*>(c.target);
+  char* target = running.target;
   if (c.pattern_size == 1) {
-    std::memset(target + from, *static_cast<const char*>(c.source), to - from);
+    std::memset(target + from, *static_cast<const char*>(c.pattern), to - from);
     return;
   }
   // A block of the pattern, then the block over and over. Chunks are multiples of every item size.
   alignas(64) char block[4096];
   for (size_t i = 0; i < sizeof(block); i += c.pattern_size)
-    std::memcpy(block + i, c.source, c.pattern_size);
+    std::memcpy(block + i, c.pattern, c.pattern_size);
   for (size_t i = from; i < to; i += sizeof(block)) {
     std::memcpy(target + i, block, std::min(sizeof(block), to - i));
   }
@@ -108,7 +122,7 @@ Ref<Failure> run_checked(const CommandList& list, const Command& command, Runnin
   const int64_t threads = threads_of_group(dispatch);
   const bool is_shared =
       groups * threads > threads_to_check_alone && !kernel.pipeline().kernel().has_fences;
-  jit::KernelChecker checker(kernel.pipeline(), std::move(buffers), dispatch.buffers, is_shared);
+  jit::KernelChecker checker(kernel.pipeline(), std::move(buffers), dispatch.addresses, is_shared);
   running.arguments.checker = &checker;
   auto tell = [&]() -> Ref<Failure> {
     auto* handler = kernel_findings_handler.load();
@@ -128,7 +142,17 @@ Ref<Failure> run_checked(const CommandList& list, const Command& command, Runnin
   return tell();
 }
 
+void resolve_arguments(const CommandList& list, const Command& command) {
+  const Dispatch& dispatch = *command.dispatch;
+  for (uint32_t i = 0; i < dispatch.argument_count; ++i) {
+    const DispatchArgument& argument = dispatch.arguments[i];
+    dispatch.addresses[i] =
+        argument.bytes ? const_cast<void*>(argument.bytes) : resolve(list, command, argument.place);
+  }
+}
+
 Ref<Failure> run_dispatch(const CommandList& list, const Command& command, TaskRunner& runner) {
+  resolve_arguments(list, command);
   const Pipeline& pipeline = command.checked ? *command.checked : *command.pipeline;
   RunningDispatch running{static_cast<const CpuKernel&>(pipeline), arguments_of(*command.dispatch)};
   running.arguments.queue_cancelled = &list.queue->cancelled;
@@ -171,12 +195,17 @@ Ref<Failure> run_command(const CommandList& list, Command& command, TaskRunner& 
         runner.run_tasks(command.run, command.parameters, command.tasks, command.work);
       }
       break;
-    case Command::Kind::copy:
-      runner.run_tasks(run_copy, &command, chunks, command.work);
+    case Command::Kind::copy: {
+      RunningCopy running{command, resolve(list, command, command.source),
+                          resolve(list, command, command.target)};
+      runner.run_tasks(run_copy, &running, chunks, command.work);
       break;
-    case Command::Kind::fill:
-      runner.run_tasks(run_fill, &command, chunks, command.work);
+    }
+    case Command::Kind::fill: {
+      RunningCopy running{command, nullptr, resolve(list, command, command.target)};
+      runner.run_tasks(run_fill, &running, chunks, command.work);
       break;
+    }
     case Command::Kind::dispatch:
       return run_dispatch(list, command, runner);
   }

@@ -28,6 +28,15 @@ std::string_view text_of(const label::Label& label) {
   return label ? std::string_view(*label) : std::string_view();
 }
 
+// Buffer and offset; nothing is buffer 0.
+void describe_place(const CommandList& list, const Command& command, const Place& place,
+                    ByteWriter& out) {
+  const bool is_nothing = place.binding == Bound::nothing;
+  out.value(is_nothing ? uint64_t{0}
+                       : list.bindings[command.first_binding + place.binding].identity);
+  out.value(is_nothing ? int64_t{0} : place.offset);
+}
+
 int32_t this_thread() {
   thread_local const auto id = static_cast<int32_t>(::gettid());
   return id;
@@ -267,22 +276,6 @@ void CaptureLayer::note_buffer(const Buffer& buffer, uint64_t identity) {
 
 // --- lists ---
 
-// Which buffer an address lies in, among those of the command: buffer and offset, or buffer 0.
-void CaptureLayer::describe_address(const CommandList& list, const Command& command,
-                                    const void* address, ByteWriter& out) {
-  for (uint32_t i = 0; i < command.binding_count; ++i) {
-    const Binding& binding = list.bindings[command.first_binding + i];
-    auto first = static_cast<const char*>(binding.storage->address);
-    auto at = static_cast<const char*>(address);
-    if (at < first || at >= first + std::max<size_t>(binding.storage->capacity, 1)) continue;
-    out.value(binding.identity);
-    out.value(static_cast<int64_t>(at - first));
-    return;
-  }
-  out.value(uint64_t{0});
-  out.value(int64_t{0});
-}
-
 void CaptureLayer::describe(const CommandList& list, const Command& command, ByteWriter& out) {
   out.value(static_cast<uint8_t>(command.kind));
   out.text(command.op);
@@ -309,30 +302,28 @@ void CaptureLayer::describe(const CommandList& list, const Command& command, Byt
     case Command::Kind::native:
       break;
     case Command::Kind::copy:
-      describe_address(list, command, command.source, out);
-      describe_address(list, command, command.target, out);
+      describe_place(list, command, command.source, out);
+      describe_place(list, command, command.target, out);
       out.value(static_cast<uint64_t>(command.bytes));
       break;
     case Command::Kind::fill:
-      out.text({static_cast<const char*>(command.source), command.pattern_size});
-      describe_address(list, command, command.target, out);
+      out.text({static_cast<const char*>(command.pattern), command.pattern_size});
+      describe_place(list, command, command.target, out);
       out.value(static_cast<uint64_t>(command.bytes));
       break;
     case Command::Kind::dispatch: {
       const Dispatch& dispatch = *command.dispatch;
-      const auto& arguments = command.pipeline->interface().arguments;
       note_pipeline(*command.pipeline);
       out.value(command.pipeline_identity);
       for (uint32_t size : dispatch.grid) out.value(size);
       for (uint32_t size : dispatch.threadgroup) out.value(size);
-      out.value(static_cast<uint64_t>(arguments.size()));
-      for (size_t i = 0; i < arguments.size(); ++i) {
+      out.value(uint64_t{dispatch.argument_count});
+      for (uint32_t i = 0; i < dispatch.argument_count; ++i) {
+        const DispatchArgument& argument = dispatch.arguments[i];
         uint32_t bytes = dispatch.threadgroup_bytes ? dispatch.threadgroup_bytes[i] : 0;
-        bool is_bytes = dispatch.buffers[i] && bytes > 0;
         out.value(bytes);
-        out.text(is_bytes ? std::string_view(static_cast<const char*>(dispatch.buffers[i]), bytes)
-                          : std::string_view());
-        describe_address(list, command, is_bytes ? nullptr : dispatch.buffers[i], out);
+        out.text({static_cast<const char*>(argument.bytes), argument.bytes ? bytes : 0});
+        describe_place(list, command, argument.place, out);
       }
       break;
     }

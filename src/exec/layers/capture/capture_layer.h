@@ -64,8 +64,6 @@ class CaptureLayer final : public Layer {
   using Write = std::function<void(CaptureFile&)>;
 
   void describe(const CommandList& list, const Command& command, ByteWriter& out);
-  void describe_address(const CommandList& list, const Command& command, const void* address,
-                        ByteWriter& out);
   void save_contents(ListRecord& record, const CommandList& list, uint32_t command);
   void check_outputs(ListRecord& record, const CommandList& list, uint32_t command);
   // Where the bytes of a buffer may be found again, if the options want that.

@@ -27,16 +27,16 @@ messages::Argument name_of(const msl::KernelArgument& argument) {
   return {argument.name, argument.slot};
 }
 
-bool is_threadgroup(const msl::KernelArgument& argument) {
-  return argument.kind == msl::KernelArgument::Kind::threadgroup;
+// Does the place lie in what the command binds? An array without elements lies nowhere.
+bool is_bound(std::span<const exec::Binding> bindings, const exec::Place& place) {
+  if (place.binding == holdfast::Bound::nothing) return true;
+  if (place.binding >= bindings.size()) return false;
+  const exec::Binding& binding = bindings[place.binding];
+  return place.offset >= binding.begin && place.offset < binding.end;
 }
 
-// An array without elements, which may lie at the end of its memory.
-bool is_empty(const exec::Dispatch& dispatch, const msl::KernelArgument& argument) {
-  auto slots = std::span(dispatch.slots, dispatch.slot_count);
-  return std::any_of(slots.begin(), slots.end(), [&](const exec::BoundSlot& bound) {
-    return bound.slot == argument.slot && bound.begin == bound.end;
-  });
+bool is_threadgroup(const msl::KernelArgument& argument) {
+  return argument.kind == msl::KernelArgument::Kind::threadgroup;
 }
 
 }  // namespace
@@ -59,12 +59,11 @@ void Validator::check_dispatch(const Seen& seen, Reports& reports) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const msl::KernelArgument& argument = arguments[i];
     if (is_threadgroup(argument)) continue;
-    auto address = reinterpret_cast<uintptr_t>(dispatch.buffers[i]);
-    if (address && !seen.covers(address) && !is_empty(dispatch, argument)) {
-      if (BufferRecord* buffer = find_at(address)) {
-        const Side* earlier = buffer->uses.empty() ? nullptr : &buffer->uses[0].side;
-        reports.push_back(messages::left_over(seen.side, name_of(argument), buffer, earlier));
-      }
+    const exec::Place& place = dispatch.arguments[i].place;
+    if (!is_bound(seen.bindings, place)) {
+      const bool is_index = place.binding < seen.bindings.size();
+      BufferRecord* buffer = is_index ? find(seen.bindings[place.binding].identity) : nullptr;
+      reports.push_back(messages::left_over(seen.side, name_of(argument), buffer, place.offset));
     }
     for (uint32_t s = 0; s < dispatch.slot_count; ++s) {
       if (dispatch.slots[s].slot == argument.slot) bound.push_back({&argument, &dispatch.slots[s]});

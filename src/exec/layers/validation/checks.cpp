@@ -70,7 +70,8 @@ constexpr KindRow kind_rows[] = {
      "two arguments of one dispatch share memory, and the kernel writes one of them",
      "give the output memory of its own"},
     {Check::bindings, "bindings.left-over", error,
-     "a dispatch uses memory that was not bound to it, but to an earlier one",
+     "an argument of a dispatch was left over from an earlier one: it lies outside of what is "
+     "bound",
      "bind every argument for each dispatch"},
     {Check::bindings, "bindings.kept", warning,
      "an argument of a dispatch is what was bound for the dispatch of another kernel",

@@ -1,8 +1,9 @@
 // lifetime: a buffer or a pipeline that ends while a command refers to it that has not run; open
-// lists count. A command refers to what it is bound to, and to what it holds the address of: the
-// parameters of native commands are searched for addresses of buffers that the op asked for while
-// it was encoded (data, raw_ptr). That finds a temporary that was never bound, which no table of
-// bindings can.
+// lists count. A command refers to what it is bound to. Commands hold no addresses, but for native
+// ones whose body takes no context (Encoder::native), as primitives of programs have them: such a
+// command refers to what it holds the address of, too. Its parameters are searched for addresses of
+// buffers that the op asked for while it was encoded (data, raw_ptr). That finds a temporary that
+// was never bound, which no table of bindings can.
 //
 // A list that owns what it binds lets go of it after it was executed, so nothing of what it does is
 // ever reported. Bytes of the parameters that mean nothing may look like an address: it would have
@@ -56,7 +57,8 @@ void Validator::note_uses(const Seen& seen, Reports& reports) {
       reports.push_back(messages::pipeline_released(*seen.side.kernel, seen.side, true));
     }
   }
-  if (command.kind != Command::Kind::native || regions_.empty()) return;
+  const bool may_hold_addresses = command.kind == Command::Kind::native && !command.addresses;
+  if (!may_hold_addresses || regions_.empty()) return;
   uintptr_t lowest = regions_.begin()->first, highest = std::prev(regions_.end())->second.end;
   const char* bytes = static_cast<const char*>(command.parameters);
   for (size_t at = 0; at + sizeof(uintptr_t) <= command.parameter_bytes; at += sizeof(uintptr_t)) {

@@ -183,15 +183,13 @@ Report same_memory(const Side& side, const Argument& written, const Argument& ot
 }
 
 Report left_over(const Side& side, const Argument& argument, const BufferRecord* buffer,
-                 const Side* earlier) {
+                 int64_t offset) {
   Builder builder("bindings.left-over");
-  builder.add(side).add(argument);
-  if (earlier) builder.add(*earlier, "other_");
+  builder.add(side).add(argument).add("offset", number(offset));
   if (buffer) builder.add(*buffer);
-  return builder.say(name_of(side) + " uses " +
-                     (buffer ? name_of(*buffer) : std::string("memory of no known buffer")) +
-                     " for " + name_of(argument) + " without being bound to it" +
-                     (earlier ? "; " + name_of(*earlier) + " was" : ""));
+  return builder.say(name_of(side) + " uses byte " + number(offset) + " of " +
+                     (buffer ? name_of(*buffer) : std::string("a binding that it does not have")) +
+                     " for " + name_of(argument) + " without being bound to it");
 }
 
 Report other_source(const std::string& name, const std::string& made_for, uint64_t line,

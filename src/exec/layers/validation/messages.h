@@ -30,7 +30,7 @@ Report input_written(const Side& side, const Argument& argument, const BufferRec
 Report same_memory(const Side& side, const Argument& written, const Argument& other,
                    const BufferRecord& buffer);
 Report left_over(const Side& side, const Argument& argument, const BufferRecord* buffer,
-                 const Side* earlier);
+                 int64_t offset);
 Report other_source(const std::string& name, const std::string& made_for, uint64_t line,
                     const std::string& was, const std::string& wanted);
 Report other_signature(const std::string& name, const std::string& made_for, const std::string& was,
