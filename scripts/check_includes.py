@@ -89,7 +89,6 @@ WALL_EXCEPTIONS = {
     ("src/graph/array.cpp", "device"): "refuses float64 for GPU primitives, as MLX does",
     ("src/graph/print.cpp", "address"): "prints what the host holds",
     ("src/graph/eval.cpp", "device"): "calls the public eval_cpu or eval_gpu",
-    ("src/graph/encoder.cpp", "address"): "copy, fill and dispatch commands still hold addresses",
     ("src/ops/linalg.cpp", "device"): "refuses factorisations on GPU streams, as MLX does",
     ("src/ops/creation.cpp", "address"): "reads a constant that the host made",
     ("src/ops/views.cpp", "address"): "asks how the memory of a view is aligned",
