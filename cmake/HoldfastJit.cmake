@@ -1,7 +1,7 @@
 # libholdfast-jit: the MSL front-end and the widening compiler, with clang and LLVM 19 behind them. A module that the
 # library loads when the first kernel has to be compiled; it uses headers of the library, none of its code.
 #
-# Its sources: src/msl/frontend and src/devices/cpu/jit/compiler. Only they include LLVM.
+# Its sources: src/msl/frontend, src/devices/cpu/jit/compiler and src/devices/cuda/compiler. Only they include LLVM.
 
 find_package(LLVM 19.1 QUIET CONFIG HINTS /usr/lib/llvm-19)
 if(LLVM_FOUND)
@@ -24,7 +24,7 @@ endif()
 # The objects are a target of their own because the tests of single passes (tests/jit) link them directly.
 function(holdfast_add_jit)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/msl/frontend/*.cpp"
-       "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/compiler/*.cpp")
+       "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/compiler/*.cpp" "${PROJECT_SOURCE_DIR}/src/devices/cuda/compiler/*.cpp")
   if(NOT sources)
     return()
   endif()

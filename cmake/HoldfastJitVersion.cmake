@@ -2,9 +2,10 @@
 #
 # Writes the header that names the version of the kernel compiler: a hash over everything that its results depend on. The
 # disk cache of kernels compares it without loading the compiler.
-file(GLOB_RECURSE inputs "${SOURCE_DIR}/src/msl/*" "${SOURCE_DIR}/src/devices/cpu/jit/compiler/*")
+file(GLOB_RECURSE inputs "${SOURCE_DIR}/src/msl/*" "${SOURCE_DIR}/src/devices/cpu/jit/compiler/*"
+     "${SOURCE_DIR}/src/devices/cuda/compiler/*")
 list(APPEND inputs "${SOURCE_DIR}/src/devices/cpu/jit/kernel_abi.h" "${SOURCE_DIR}/src/devices/cpu/jit/compiler.h"
-     "${SOURCE_DIR}/cmake/HoldfastJit.cmake")
+     "${SOURCE_DIR}/src/devices/cuda/ptx_kernel.h" "${SOURCE_DIR}/cmake/HoldfastJit.cmake")
 list(SORT inputs)
 set(hashes "")
 foreach(input IN LISTS inputs)

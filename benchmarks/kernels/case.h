@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "benchmarks/kernels/hand/hand.h"
-#include "benchmarks/roofline.h"
+#include "benchmarks/team.h"
 
 namespace holdfast::bench {
 

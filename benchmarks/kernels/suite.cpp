@@ -8,21 +8,9 @@
 #include "benchmarks/bench.h"
 #include "benchmarks/kernels/case.h"
 #include "benchmarks/kernels/opencl.h"
+#include "benchmarks/roofline.h"
 
 namespace holdfast::bench {
-
-void arrange_gemv_input(const float* x, int lanes, float* arranged, float* group_sums) {
-  using namespace gemv;
-  for (int word = 0; word < columns / 8; ++word) {
-    for (int i = 0; i < 8; ++i) {
-      arranged[word / lanes * lanes * 8 + i * lanes + word % lanes] = x[word * 8 + i];
-    }
-  }
-  for (int g = 0; g < columns / group; ++g) {
-    group_sums[g] = 0;
-    for (int i = 0; i < group; ++i) group_sums[g] += x[g * group + i];
-  }
-}
 
 const HandKernels* hand_kernels() {
 #if HOLDFAST_BENCH_HAND

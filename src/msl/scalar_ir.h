@@ -52,6 +52,17 @@ enum class Intrinsic : uint8_t {
 //               none is left out but those whose value the thread itself has just read or written
 enum class ScalarForm : uint8_t { optimised, with_lines, as_written };
 
+// What a lowering wants, beside what all of them do.
+struct LoweringTraits {
+  // Loads and stores say of their address what the source's types promise. Otherwise no more than a
+  // scalar needs: kernels cast pointers to float4* that are aligned for a float alone, as GPUs
+  // allow.
+  bool keeps_source_alignment = false;
+  // llvm.exp2 and llvm.log2 of float are left where the source asks for no more than about 20 bits
+  // (fast::exp, exponentials of half). Otherwise there are none.
+  bool has_approximations = false;
+};
+
 inline constexpr const char* intrinsic_prefix = "__hf_";
 
 }  // namespace holdfast::msl

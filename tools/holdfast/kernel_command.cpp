@@ -1,10 +1,13 @@
 // `holdfast kernel check` and the choice between the subcommands of `holdfast kernel`.
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 
 #include "base/environment.h"
 #include "base/sync.h"
+#include "devices/cuda/assembler.h"
 #include "exec/kernel_request.h"
 #include "tools/holdfast/commands.h"
 #include "tools/holdfast/isolated.h"
@@ -100,13 +103,7 @@ void print_argument(const msl::KernelArgument& argument) {
               argument.written ? ", written" : "");
 }
 
-void print_kernel(const std::string& name, const jit::CompiledKernel& kernel,
-                  const KernelOptions& options, double milliseconds) {
-  const msl::KernelInterface& interface = kernel.interface;
-  std::printf("  %s\n", name.c_str());
-  std::printf("    code            %s; %zu bytes in %.1f ms\n",
-              lowering_text(kernel, options.compile.instruction_set).c_str(), kernel.object.size(),
-              milliseconds);
+void print_interface(const msl::KernelInterface& interface, const std::string& race) {
   std::printf("    attributes      %s\n", join(interface.attributes).c_str());
   if (!interface.assumed_constants.empty()) {
     std::printf("    constants       assumed to be 0 or false: %s\n",
@@ -114,14 +111,67 @@ void print_kernel(const std::string& name, const jit::CompiledKernel& kernel,
   }
   std::printf("    threadgroup     %u bytes of memory, at most %u threads\n",
               interface.threadgroup_bytes, interface.max_threads);
-  if (!kernel.race.empty()) std::printf("    missing barrier %s\n", kernel.race.c_str());
+  if (!race.empty()) std::printf("    missing barrier %s\n", race.c_str());
   std::printf("    arguments%s\n", interface.arguments.empty() ? "       none" : "");
   for (const msl::KernelArgument& argument : interface.arguments) print_argument(argument);
 }
 
+void print_kernel(const jit::CompiledKernel& kernel, const KernelOptions& options,
+                  double milliseconds) {
+  std::printf("    code            %s; %zu bytes in %.1f ms\n",
+              lowering_text(kernel, options.compile.instruction_set).c_str(), kernel.object.size(),
+              milliseconds);
+  print_interface(kernel.interface, kernel.race);
+}
+
+// For an NVIDIA GPU: what is compiled, and what the assembler says of it.
+struct GpuTarget {
+  uint32_t architecture = 0;
+  std::string assembler;  // empty: there is none
+};
+
+void print_gpu_kernel(const cuda::PtxKernel& kernel, const GpuTarget& target, double milliseconds) {
+  std::printf("    code            PTX for sm_%u; %zu bytes in %.1f ms%s\n", target.architecture,
+              kernel.text.size(), milliseconds,
+              kernel.gathers ? "; lanes gather before cross-lane operations, which is slow" : "");
+  if (target.assembler.empty()) {
+    std::printf("    machine code    not assembled: there is no ptxas (--assembler PATH)\n");
+  } else {
+    const cuda::AssembledKernel code =
+        cuda::assemble(target.assembler, kernel.text, target.architecture);
+    std::printf(
+        "    machine code    %u registers, %u bytes of local memory, %u spilled, "
+        "%u of shared memory; %zu bytes\n",
+        code.registers, code.stack_bytes, code.spill_store_bytes + code.spill_load_bytes,
+        code.shared_bytes, code.cubin.size());
+  }
+  print_interface(kernel.interface, "");
+}
+
+// As for a dispatch of whole threadgroups, whose buffers begin where an allocation does.
+cuda::PtxOptions gpu_options(const msl::KernelInterface& kernel, const GpuTarget& target) {
+  cuda::PtxOptions options;
+  options.target = target.architecture;
+  options.max_threads = kernel.max_threads;
+  options.alignment.assign(kernel.arguments.size(), 16);
+  options.dump_directory = environment::settings().dump_kernels;
+  return options;
+}
+
+GpuTarget parse_target(const std::string& text) {
+  GpuTarget target;
+  const bool is_named = text.starts_with("sm_");
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data() + (is_named ? 3 : 0), end, target.architecture);
+  if (!is_named || error != std::errc() || rest != end)
+    throw UsageError("--target must be the architecture of an NVIDIA GPU, as in sm_90, not \"" +
+                     text + "\"");
+  return target;
+}
+
 // Compiles the kernels of the file from number `first` on; false when one does not compile.
-bool check_kernels(const std::string& path, const KernelOptions& options, uint32_t first,
-                   Progress& progress) {
+bool check_kernels(const std::string& path, const KernelOptions& options,
+                   const std::optional<GpuTarget>& target, uint32_t first, Progress& progress) {
   try {
     msl::KernelSource source = source_of_file(path);
     options.apply(source);
@@ -139,9 +189,20 @@ bool check_kernels(const std::string& path, const KernelOptions& options, uint32
       source.kernel = source.entry = kernel.entry;
       try {
         auto start = sync::Clock::now();
-        jit::CompiledKernel compiled = compiler.compile(source, options.compile);
-        std::chrono::duration<double, std::milli> time = sync::Clock::now() - start;
-        print_kernel(kernel.entry, compiled, options, time.count());
+        auto milliseconds = [&] {
+          return std::chrono::duration<double, std::milli>(sync::Clock::now() - start).count();
+        };
+        if (target) {
+          cuda::PtxKernel compiled = compiler.compile_to_ptx(source, gpu_options(kernel, *target));
+          const double time = milliseconds();
+          std::printf("  %s\n", kernel.entry.c_str());
+          print_gpu_kernel(compiled, *target, time);
+        } else {
+          jit::CompiledKernel compiled = compiler.compile(source, options.compile);
+          const double time = milliseconds();
+          std::printf("  %s\n", kernel.entry.c_str());
+          print_kernel(compiled, options, time);
+        }
       } catch (const std::exception& error) {
         std::printf("  %s\n    FAILED %s\n", kernel.entry.c_str(), error.what());
         all_good = false;
@@ -156,13 +217,16 @@ bool check_kernels(const std::string& path, const KernelOptions& options, uint32
 
 // Every file has a process of its own, and one more after each kernel that ends it: no text ends
 // this one.
-bool check_file(const std::string& path, const KernelOptions& options) {
+bool check_file(const std::string& path, const KernelOptions& options,
+                const std::optional<GpuTarget>& target) {
   std::printf("%s\n", path.c_str());
   bool all_good = true;
   for (uint32_t first = 0;;) {
     Ending ending = run_isolated(
         Limits{.seconds = options.seconds, .bytes = uint64_t{16} << 30},
-        [&](Progress& progress) { return check_kernels(path, options, first, progress) ? 0 : 1; });
+        [&](Progress& progress) {
+          return check_kernels(path, options, target, first, progress) ? 0 : 1;
+        });
     if (ending.status >= 0) return all_good && ending.status == 0;
     all_good = false;
     if (!ending.name.empty()) std::printf("  %s\n  ", ending.name.c_str());
@@ -175,6 +239,8 @@ bool check_file(const std::string& path, const KernelOptions& options) {
 int run_check(Arguments arguments) {
   KernelOptions options;
   std::vector<std::string> files;
+  std::optional<GpuTarget> target;
+  std::string assembler = cuda::find_assembler();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (options.take(arguments, i)) continue;
     if (arguments[i] == "--seconds") {
@@ -185,13 +251,22 @@ int run_check(Arguments arguments) {
       options.seconds = static_cast<unsigned>(seconds);
       continue;
     }
+    if (arguments[i] == "--target") {
+      target = parse_target(value_of(arguments, i));
+      continue;
+    }
+    if (arguments[i] == "--assembler") {
+      assembler = value_of(arguments, i);
+      continue;
+    }
     if (arguments[i].starts_with("-")) throw UsageError("unknown option \"" + arguments[i] + "\"");
     files.push_back(arguments[i]);
   }
   if (files.empty()) throw UsageError("kernel check needs a FILE");
+  if (target) target->assembler = assembler;
   jit::default_compiler();  // its absence is one error, not one for each file
   bool all_good = true;
-  for (const std::string& file : files) all_good = check_file(file, options) && all_good;
+  for (const std::string& file : files) all_good = check_file(file, options, target) && all_good;
   return all_good ? 0 : 1;
 }
 

@@ -164,7 +164,8 @@ void parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lin
 }  // namespace
 
 std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLVMContext& context,
-                                           KernelInterface& result, ScalarForm form) {
+                                           KernelInterface& result, ScalarForm form,
+                                           const LoweringTraits& traits) {
   std::unique_ptr<llvm::Module> module;
   run_guarded([&] {
     parse(source, &context, form != ScalarForm::optimised, [&](ParseKernels& action) {
@@ -175,7 +176,8 @@ std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLV
       module = action.take_module();
     });
     if (module == nullptr) fail(source, "error: clang made no code");
-    const std::string problem = make_scalar(*module, entry_symbol, source.math, form, result);
+    const std::string problem =
+        make_scalar(*module, entry_symbol, source.math, form, traits, result);
     if (!problem.empty()) fail(source, "error: " + problem);
     if (result.threadgroup_bytes > most_threadgroup_bytes) {
       fail(source, "error: threadgroup variables take " + std::to_string(result.threadgroup_bytes) +

@@ -24,7 +24,8 @@ namespace holdfast::msl {
 // lines, instructions know their place: the lines of file `source_file` are those of `source.text`.
 std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLVMContext& context,
                                            KernelInterface& result,
-                                           ScalarForm form = ScalarForm::optimised);
+                                           ScalarForm form = ScalarForm::optimised,
+                                           const LoweringTraits& traits = {});
 inline constexpr const char* source_file = "/holdfast/user/kernel.metal";
 
 // The kernels that `source` defines, in its order: functions, and instantiations with a host_name.

@@ -172,17 +172,24 @@ void move_tables(llvm::Module& module) {
   }
 }
 
+// Gives calls of a function without parameters their value.
+void answer(llvm::Module& module, const char* question, bool value) {
+  llvm::Function* query = module.getFunction(question);
+  if (query == nullptr) return;
+  for (llvm::User* user : llvm::make_early_inc_range(query->users())) {
+    auto* call = llvm::dyn_cast<llvm::CallInst>(user);
+    if (call == nullptr || call->getCalledFunction() != query) continue;
+    call->replaceAllUsesWith(llvm::ConstantInt::get(call->getType(), value));
+    call->eraseFromParent();
+  }
+}
+
 // Everything but `entry` becomes private to the module, threadgroup memory starts undefined, and
 // operations that C++ leaves undefined get Metal's meaning.
-void prepare(llvm::Module& module, llvm::Function& entry, MathMode math) {
-  if (llvm::Function* query = module.getFunction("__hf_is_fast_math")) {
-    for (llvm::User* user : llvm::make_early_inc_range(query->users())) {
-      auto* call = llvm::dyn_cast<llvm::CallInst>(user);
-      if (call == nullptr || call->getCalledFunction() != query) continue;
-      call->replaceAllUsesWith(llvm::ConstantInt::get(call->getType(), math == MathMode::fast));
-      call->eraseFromParent();
-    }
-  }
+void prepare(llvm::Module& module, llvm::Function& entry, MathMode math,
+             const LoweringTraits& traits) {
+  answer(module, "__hf_is_fast_math", math == MathMode::fast);
+  answer(module, "__hf_has_approximations", traits.has_approximations);
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     function.setLinkage(&function == &entry ? llvm::GlobalValue::ExternalLinkage
@@ -355,7 +362,7 @@ std::string run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm f
 
 // Flags of fast modes have done their work: what is left must compute the same in every lowering.
 // A path that C++ says is never taken ends the thread instead of running into what follows.
-void finish(llvm::Function& function) {
+void finish(llvm::Function& function, const LoweringTraits& traits) {
   llvm::LLVMContext& context = function.getContext();
   mark_constant_loads(function);
   const llvm::DataLayout& layout = function.getParent()->getDataLayout();
@@ -363,11 +370,10 @@ void finish(llvm::Function& function) {
     if (llvm::isa<llvm::FPMathOperator>(instruction)) {
       instruction.copyFastMathFlags(llvm::FastMathFlags());
     }
-    // Kernels cast pointers to float4* that are aligned for a float alone, as GPUs allow: no access
-    // of a scalar counts on more.
-    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
+    const bool is_bounded = !traits.keeps_source_alignment;
+    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && is_bounded) {
       load->setAlignment(std::min(load->getAlign(), layout.getABITypeAlign(load->getType())));
-    } else if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction)) {
+    } else if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction); store && is_bounded) {
       store->setAlignment(
           std::min(store->getAlign(), layout.getABITypeAlign(store->getValueOperand()->getType())));
     }
@@ -380,9 +386,9 @@ void finish(llvm::Function& function) {
   }
 }
 
-void finish(llvm::Module& module, llvm::Function& entry) {
+void finish(llvm::Module& module, llvm::Function& entry, const LoweringTraits& traits) {
   for (llvm::Function& function : module) {
-    if (!function.isDeclaration()) finish(function);
+    if (!function.isDeclaration()) finish(function, traits);
   }
   llvm::LLVMContext& context = module.getContext();
   llvm::AttributeList attributes;
@@ -449,7 +455,7 @@ void describe(const llvm::Module& module, const llvm::Function& entry, KernelInt
 }  // namespace
 
 std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math, ScalarForm form,
-                        KernelInterface& interface) {
+                        const LoweringTraits& traits, KernelInterface& interface) {
   llvm::Function* entry = module.getFunction(symbol);
   if (entry == nullptr || entry->isDeclaration()) return "the kernel has no code";
   if (!module.getModuleInlineAsm().empty()) return "inline assembly is not part of the language";
@@ -461,9 +467,9 @@ std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math,
   }
   move_tables(module);
   store_threadgroup_addresses(module);
-  prepare(module, *entry, math);
+  prepare(module, *entry, math, traits);
   if (std::string problem = run_passes(module, *entry, form); !problem.empty()) return problem;
-  finish(module, *entry);
+  finish(module, *entry, traits);
   entry->setName(interface.entry);
   describe(module, *entry, interface);
   return check_scalar_ir(module, interface);

@@ -17,6 +17,6 @@ namespace holdfast::msl {
 // memory. Returns what the kernel does that a kernel cannot do (recursion, calls of unknown
 // functions, …); empty when nothing.
 std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math, ScalarForm form,
-                        KernelInterface& interface);
+                        const LoweringTraits& traits, KernelInterface& interface);
 
 }  // namespace holdfast::msl

@@ -29,14 +29,14 @@ using llvm::Instruction;
 using llvm::isa;
 using llvm::Value;
 
-constexpr uint64_t most_threads = 1024, lanes = 32;
+constexpr uint64_t most_threads = 1024, simdgroup_lanes = 32;
 
 // Values below the given one.
 std::optional<uint64_t> bound_of(llvm::StringRef intrinsic) {
   if (!intrinsic.consume_front(intrinsic_prefix)) return std::nullopt;
-  if (intrinsic == "thread_index_in_simdgroup") return lanes;
-  if (intrinsic == "simdgroup_index_in_threadgroup") return most_threads / lanes;
-  if (intrinsic == "simdgroups_per_threadgroup") return most_threads / lanes + 1;
+  if (intrinsic == "thread_index_in_simdgroup") return simdgroup_lanes;
+  if (intrinsic == "simdgroup_index_in_threadgroup") return most_threads / simdgroup_lanes;
+  if (intrinsic == "simdgroups_per_threadgroup") return most_threads / simdgroup_lanes + 1;
   if (intrinsic == "thread_position_in_threadgroup") return most_threads;
   if (intrinsic == "threads_per_threadgroup") return most_threads + 1;
   if (intrinsic == "dispatch_threads_per_threadgroup") return most_threads + 1;

@@ -86,6 +86,27 @@ float butterfly(const float* lanes, size_t count, float neutral,
   return values[0];
 }
 
+msl::GeneratedKernel generate(const Feature& feature) {
+  msl::Signature signature;
+  signature.name = feature.name;
+  signature.body = feature.body;
+  signature.header = feature.header;
+  signature.atomic_outputs = feature.atomic_outputs;
+  signature.math = feature.math;
+  std::vector<msl::SignatureInput> inputs;
+  for (const Argument& input : feature.inputs) {
+    signature.input_names.push_back(input.name);
+    inputs.push_back({input.dtype, input.size(), input.shape.size()});
+  }
+  std::vector<Dtype> outputs;
+  for (const Argument& output : feature.outputs) {
+    signature.output_names.push_back(output.name);
+    outputs.push_back(output.dtype);
+  }
+  msl::check(signature);
+  return msl::generate(signature, inputs, outputs, feature.templates);
+}
+
 std::vector<Section> all_features() {
   return {contract_features(),  attribute_features(), lane_features(),
           memory_features(),    type_features(),      math_features(),

@@ -91,6 +91,9 @@ std::vector<Refusal> refusals();
 
 std::vector<Section> all_features();
 
+// The kernel of a row, as fast::metal_kernel would generate it.
+msl::GeneratedKernel generate(const Feature& feature);
+
 // --- arguments ---
 
 constexpr int32_t threads = 100;  // of the default grid

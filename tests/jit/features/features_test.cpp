@@ -19,27 +19,6 @@ using namespace holdfast::jit::testing;
 
 namespace {
 
-msl::GeneratedKernel generate(const Feature& feature) {
-  msl::Signature signature;
-  signature.name = feature.name;
-  signature.body = feature.body;
-  signature.header = feature.header;
-  signature.atomic_outputs = feature.atomic_outputs;
-  signature.math = feature.math;
-  std::vector<msl::SignatureInput> inputs;
-  for (const Argument& input : feature.inputs) {
-    signature.input_names.push_back(input.name);
-    inputs.push_back({input.dtype, input.size(), input.shape.size()});
-  }
-  std::vector<Dtype> outputs;
-  for (const Argument& output : feature.outputs) {
-    signature.output_names.push_back(output.name);
-    outputs.push_back(output.dtype);
-  }
-  msl::check(signature);
-  return msl::generate(signature, inputs, outputs, feature.templates);
-}
-
 // The outputs after a run; inputs must be as they were.
 std::vector<Argument> run_feature(const Feature& feature, Lowering lowering, InstructionSet set) {
   msl::GeneratedKernel generated = generate(feature);

@@ -12,6 +12,7 @@
 
 #include "base/machine.h"
 #include "devices/cpu/jit/kernel_abi.h"
+#include "devices/cuda/ptx_kernel.h"
 #include "msl/kernel_source.h"
 
 namespace holdfast::jit {
@@ -62,6 +63,9 @@ class Compiler {
   // Throws CompileError. May be called from several threads at once.
   virtual CompiledKernel compile(const msl::KernelSource& source,
                                  const CompileOptions& options) = 0;
+  // The kernel for an NVIDIA GPU. Throws and may be called as `compile`.
+  virtual cuda::PtxKernel compile_to_ptx(const msl::KernelSource& source,
+                                         const cuda::PtxOptions& options) = 0;
 };
 
 // The compiler of libholdfast-jit, loaded at the first call. Throws std::runtime_error that says

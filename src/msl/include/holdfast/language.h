@@ -53,6 +53,10 @@ extern "C" {
 // True in the fast math mode: what `exp` means there is `fast::exp`. The front-end gives it its
 // value, so that one precompiled prelude serves all modes.
 bool __hf_is_fast_math();
+// True where the lowering has approximate exp2 and log2 of its own, for what needs no more: then
+// they are left as LLVM's intrinsics.
+bool __hf_has_approximations();
+#define HF_HAS_APPROXIMATIONS __hf_has_approximations()
 }
 
 // The type of parameter I of a function type: for the wrapper around a kernel

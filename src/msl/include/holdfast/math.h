@@ -25,11 +25,23 @@
   }                                                              \
   HF_VECTOR2(name)
 
+// For half and bfloat, which round the result anyway, an approximation to 20 bits is as good.
+#define HF_EXPONENTIAL(name, space)                                                   \
+  template <class T>                                                                  \
+  HF_INLINE __hf::real_t<T> name(T x) {                                               \
+    if constexpr (sizeof(__hf::real_t<T>) == 2) {                                     \
+      if (HF_HAS_APPROXIMATIONS)                                                      \
+        return static_cast<__hf::real_t<T>>(__hf::fast::name(static_cast<float>(x))); \
+    }                                                                                 \
+    return static_cast<__hf::real_t<T>>(space::name(static_cast<float>(x)));          \
+  }                                                                                   \
+  HF_VECTOR1(name)
+
 // Functions of which the fast version is another one.
 #define HF_TWO_VERSIONS(space)                                        \
-  HF_REAL1(exp, space::exp)                                           \
-  HF_REAL1(exp2, space::exp2)                                         \
-  HF_REAL1(exp10, space::exp10)                                       \
+  HF_EXPONENTIAL(exp, space)                                          \
+  HF_EXPONENTIAL(exp2, space)                                         \
+  HF_EXPONENTIAL(exp10, space)                                        \
   HF_REAL1(log, space::log)                                           \
   HF_REAL1(log2, space::log2)                                         \
   HF_REAL1(log10, space::log10)                                       \

@@ -14,6 +14,9 @@
 #ifndef HF_INLINE
 #define HF_INLINE inline __attribute__((always_inline))
 #endif
+#ifndef HF_HAS_APPROXIMATIONS
+#define HF_HAS_APPROXIMATIONS false
+#endif
 
 namespace __hf {
 
@@ -316,6 +319,7 @@ HF_INLINE float atanh(float x) {
 namespace fast {
 
 HF_INLINE float exp(float x) {
+  if (HF_HAS_APPROXIMATIONS) return __builtin_exp2f(x * log2_e);
   float r;
   int n = reduce_exp(clamped_for_exp(x), r);
   float p = 0.00831279531f;
@@ -325,7 +329,7 @@ HF_INLINE float exp(float x) {
   return scale(fused(p, r * r, r) + 1.0f, n);
 }
 
-using __hf::exp2;
+HF_INLINE float exp2(float x) { return HF_HAS_APPROXIMATIONS ? __builtin_exp2f(x) : __hf::exp2(x); }
 
 HF_INLINE float exp10(float x) { return __hf::fast::exp2(x * 3.32192809f); }
 
@@ -352,18 +356,21 @@ HF_INLINE float limits(float x, float result) {
 }
 
 HF_INLINE float log(float x) {
+  if (HF_HAS_APPROXIMATIONS) return __builtin_log2f(x) * 0.693147182f;
   float e;
   float l = reduced_log(x, e);
   return limits(x, l + e * 0.693147182f);
 }
 
 HF_INLINE float log2(float x) {
+  if (HF_HAS_APPROXIMATIONS) return __builtin_log2f(x);
   float e;
   float l = reduced_log(x, e);
   return limits(x, l * 1.44269502f + e);
 }
 
 HF_INLINE float log10(float x) {
+  if (HF_HAS_APPROXIMATIONS) return __builtin_log2f(x) * 0.301029996f;
   float e;
   float l = reduced_log(x, e);
   return limits(x, l * 0.434294492f + e * 0.301029996f);

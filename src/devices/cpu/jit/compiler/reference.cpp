@@ -25,6 +25,8 @@
 
 #include "devices/cpu/jit/compiler/guard_accesses.h"
 #include "devices/cpu/jit/compiler/instrument.h"
+#include "devices/cpu/jit/compiler/sites.h"
+#include "devices/cpu/jit/compiler/widen/intrinsics.h"
 #include "devices/cpu/jit/kernel_abi.h"
 #include "msl/scalar_ir.h"
 
@@ -34,119 +36,6 @@ namespace {
 using llvm::IRBuilder;
 using llvm::Value;
 using msl::Intrinsic;
-
-enum class Behaviour : uint8_t { uniform, simdgroup, lane, cross_lane, barrier };
-
-struct Row {
-  const char* name;
-  Behaviour behaviour;
-};
-constexpr Row rows[] = {
-#define X(name, result, parameters, behaviour) {"__hf_" #name, Behaviour::behaviour},
-#include "msl/intrinsics.def"
-#undef X
-};
-static_assert(std::size(rows) <= converge);
-
-// The row of intrinsics.def that a call means.
-std::optional<Intrinsic> intrinsic_of(const llvm::Instruction& instruction) {
-  auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  if (!call || !call->getCalledFunction()) return std::nullopt;
-  llvm::StringRef name = call->getCalledFunction()->getName();
-  if (!name.starts_with(msl::intrinsic_prefix)) return std::nullopt;
-  for (size_t i = 0; i < std::size(rows); ++i) {
-    if (name == rows[i].name) return static_cast<Intrinsic>(i);
-  }
-  throw std::logic_error("[jit] " + name.str() + " is no function of kernels");
-}
-
-Behaviour behaviour_of(Intrinsic intrinsic) {
-  return rows[static_cast<size_t>(intrinsic)].behaviour;
-}
-
-bool is_site(const llvm::Instruction& instruction) {
-  std::optional<Intrinsic> intrinsic = intrinsic_of(instruction);
-  return intrinsic && behaviour_of(*intrinsic) >= Behaviour::cross_lane;
-}
-
-// The blocks in topological order, those of a loop next to each other. After each loop's blocks
-// comes its header once more with `is_end` set: the place of its back edge.
-struct Step {
-  llvm::BasicBlock* block;
-  bool is_end;
-};
-class StructuredOrder {
- public:
-  explicit StructuredOrder(const llvm::LoopInfo& loops) : loops_(loops) {}
-
-  std::vector<Step> run(llvm::Function& function) {
-    visit(nullptr, &function.getEntryBlock());
-    return std::move(steps_);
-  }
-
- private:
-  // The block that stands for `block` directly inside `inside`: itself, or the header of an inner
-  // loop; null when it is outside.
-  llvm::BasicBlock* representative(const llvm::Loop* inside, llvm::BasicBlock* block) const {
-    const llvm::Loop* loop = loops_.getLoopFor(block);
-    if (loop == inside) return block;
-    while (loop && loop->getParentLoop() != inside) loop = loop->getParentLoop();
-    return loop ? loop->getHeader() : nullptr;
-  }
-
-  void successors(const llvm::Loop* inside, llvm::BasicBlock* block,
-                  llvm::SmallVectorImpl<llvm::BasicBlock*>& result) const {
-    const llvm::Loop* inner = loops_.getLoopFor(block);
-    llvm::SmallVector<llvm::BasicBlock*, 8> targets;
-    if (inner == inside) {
-      targets.append(llvm::succ_begin(block), llvm::succ_end(block));
-    } else {
-      while (inner->getParentLoop() != inside) inner = inner->getParentLoop();
-      inner->getExitBlocks(targets);
-    }
-    for (llvm::BasicBlock* target : targets) {
-      if (inside && target == inside->getHeader()) continue;
-      if (llvm::BasicBlock* r = representative(inside, target)) result.push_back(r);
-    }
-  }
-
-  void visit(const llvm::Loop* inside, llvm::BasicBlock* entry) {
-    std::vector<llvm::BasicBlock*> finished;
-    struct Frame {
-      llvm::BasicBlock* block;
-      llvm::SmallVector<llvm::BasicBlock*, 4> rest;
-    };
-    std::vector<Frame> stack;
-    llvm::DenseSet<llvm::BasicBlock*> seen;
-    auto push = [&](llvm::BasicBlock* block) {
-      if (!seen.insert(block).second) return;
-      stack.push_back({block, {}});
-      successors(inside, block, stack.back().rest);
-    };
-    push(entry);
-    while (!stack.empty()) {
-      if (stack.back().rest.empty()) {
-        finished.push_back(stack.back().block);
-        stack.pop_back();
-      } else {
-        push(stack.back().rest.pop_back_val());
-      }
-    }
-    for (auto block = finished.rbegin(); block != finished.rend(); ++block) {
-      if (loops_.getLoopFor(*block) == inside) {
-        steps_.push_back({*block, false});
-      } else {
-        const llvm::Loop* inner = loops_.getLoopFor(*block);
-        while (inner->getParentLoop() != inside) inner = inner->getParentLoop();
-        visit(inner, *block);
-        steps_.push_back({*block, true});
-      }
-    }
-  }
-
-  const llvm::LoopInfo& loops_;
-  std::vector<Step> steps_;
-};
 
 class ThreadLowering {
  public:
@@ -159,7 +48,7 @@ class ThreadLowering {
     lower_loops_and_number_sites();
     threadgroup_bytes = place_threadgroup_variables();
     lower_calls();
-    parks = sites_ != 0;
+    parks = sites_->count() != 0;
     return thread_;
   }
 
@@ -224,17 +113,7 @@ class ThreadLowering {
       llvm::simplifyLoop(loop, &dominators, &loops, nullptr, &assumptions, nullptr,
                          /*PreserveLCSSA=*/false);
     }
-    llvm::DenseMap<llvm::BasicBlock*, uint32_t> end_sites;
-    for (const Step& step : StructuredOrder(loops).run(*thread_)) {
-      if (!step.is_end) {
-        for (llvm::Instruction& instruction : *step.block) {
-          if (is_site(instruction)) site_of_[&instruction] = sites_++;
-        }
-      } else if (holds_site(*loop_of(loops, step.block)) &&
-                 may_come_apart(*loop_of(loops, step.block), loops, dominators)) {
-        end_sites[step.block] = sites_++;
-      }
-    }
+    sites_.emplace(*thread_, loops, dominators);
     llvm::BasicBlock* leave = nullptr;
     for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
       llvm::BasicBlock* header = loop->getHeader();
@@ -247,9 +126,8 @@ class ThreadLowering {
         }
         llvm::BasicBlock* edge = llvm::SplitEdge(latch, header, &dominators, &loops);
         IRBuilder<> b(edge->getTerminator());
-        if (auto site = end_sites.find(header); site != end_sites.end()) {
-          wait(b, values_of(b), site->second, converge);
-        }
+        if (std::optional<uint32_t> site = sites_->end_of(header))
+          wait(b, values_of(b), *site, converge);
         llvm::LoadInst* flag = b.CreateAlignedLoad(i32(), cancelled_, llvm::Align(4));
         flag->setAtomic(llvm::AtomicOrdering::Monotonic);
         llvm::Instruction* jump = edge->getTerminator();
@@ -257,75 +135,6 @@ class ThreadLowering {
         jump->eraseFromParent();
       }
     }
-  }
-
-  static llvm::Loop* loop_of(const llvm::LoopInfo& loops, llvm::BasicBlock* header) {
-    llvm::Loop* loop = loops.getLoopFor(header);
-    while (loop->getHeader() != header) loop = loop->getParentLoop();
-    return loop;
-  }
-
-  // Whether lanes can be in different turns of the loop while they wait at its sites. Not when each
-  // turn comes by all of them, and by those of inner loops equally often: then those that are
-  // inside are always at one place, and those that have left wait behind the loop.
-  static bool may_come_apart(const llvm::Loop& loop, const llvm::LoopInfo& loops,
-                             const llvm::DominatorTree& dominators) {
-    llvm::SmallVector<llvm::BasicBlock*, 4> latches;
-    loop.getLoopLatches(latches);
-    auto is_passed_each_turn = [&](const llvm::BasicBlock* block) {
-      return std::all_of(latches.begin(), latches.end(), [&](const llvm::BasicBlock* latch) {
-        return dominators.dominates(block, latch);
-      });
-    };
-    for (llvm::BasicBlock* block : loop.blocks()) {
-      if (loops.getLoopFor(block) != &loop) continue;
-      if (std::any_of(block->begin(), block->end(), is_site) && !is_passed_each_turn(block))
-        return true;
-    }
-    for (const llvm::Loop* inner : loop) {
-      if (!holds_site(*inner)) continue;
-      if (!is_passed_each_turn(inner->getHeader()) || !has_uniform_turns(*inner) ||
-          may_come_apart(*inner, loops, dominators))
-        return true;
-    }
-    return false;
-  }
-
-  static bool holds_site(const llvm::Loop& loop) {
-    return std::any_of(loop.block_begin(), loop.block_end(), [](const llvm::BasicBlock* block) {
-      return std::any_of(block->begin(), block->end(), is_site);
-    });
-  }
-
-  // Whether all lanes make the same number of turns: what decides comes from constants alone, and
-  // from what counts the turns of this loop and of those around it.
-  static bool has_uniform_turns(const llvm::Loop& loop) {
-    llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
-    loop.getExitingBlocks(exiting);
-    llvm::DenseSet<const Value*> seen;
-    return std::all_of(exiting.begin(), exiting.end(), [&](llvm::BasicBlock* block) {
-      auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-      return branch && branch->isConditional() && is_uniform(branch->getCondition(), loop, seen);
-    });
-  }
-
-  static bool is_uniform(const Value* value, const llvm::Loop& loop,
-                         llvm::DenseSet<const Value*>& seen) {
-    if (llvm::isa<llvm::ConstantInt>(value) || !seen.insert(value).second) return true;
-    auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
-    if (!instruction) return false;
-    auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction);
-    if (phi) {
-      // Of a loop that has one way in and one way round.
-      const llvm::Loop* counted = &loop;
-      while (counted && counted->getHeader() != phi->getParent())
-        counted = counted->getParentLoop();
-      if (!counted || phi->getNumIncomingValues() != 2 || !counted->getLoopLatch()) return false;
-    } else if (!llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::ICmpInst>(instruction)) {
-      return false;
-    }
-    return std::all_of(instruction->op_begin(), instruction->op_end(),
-                       [&](const llvm::Use& use) { return is_uniform(use.get(), loop, seen); });
   }
 
   uint32_t place_threadgroup_variables() {
@@ -356,10 +165,10 @@ class ThreadLowering {
   void lower_calls() {
     llvm::SmallVector<llvm::CallInst*, 32> calls;
     for (llvm::Instruction& instruction : llvm::instructions(*thread_)) {
-      if (intrinsic_of(instruction)) calls.push_back(llvm::cast<llvm::CallInst>(&instruction));
+      if (kernel_intrinsic(instruction)) calls.push_back(llvm::cast<llvm::CallInst>(&instruction));
     }
     for (llvm::CallInst* call : calls) {
-      Intrinsic intrinsic = *intrinsic_of(*call);
+      Intrinsic intrinsic = *kernel_intrinsic(*call);
       IRBuilder<> b(call);
       Value* result = nullptr;
       switch (behaviour_of(intrinsic)) {
@@ -367,7 +176,7 @@ class ThreadLowering {
           result = lower_cross_lane(b, *call, intrinsic);
           break;
         case Behaviour::barrier:
-          wait(b, values_of(b), site_of_.lookup(call), static_cast<uint32_t>(intrinsic));
+          wait(b, values_of(b), sites_->of(*call), static_cast<uint32_t>(intrinsic));
           break;
         default:
           result = lower_position(b, *call, intrinsic);
@@ -513,8 +322,7 @@ class ThreadLowering {
         return b.CreateZExt(b.CreateICmpNE(flag, b.getInt32(0)), i32());
       }
       default:
-        throw std::logic_error(std::string("[jit] no lowering of ") +
-                               rows[static_cast<size_t>(intrinsic)].name);
+        throw std::logic_error("[jit] no lowering of " + call.getCalledFunction()->getName().str());
     }
   }
 
@@ -536,7 +344,7 @@ class ThreadLowering {
       bits = b.CreateZExt(bits, i64());
       b.CreateStore(bits, b.CreateConstInBoundsGEP1_64(i64(), values, i * simdgroup_width));
     }
-    Value* result = wait(b, values, site_of_.lookup(&call), static_cast<uint32_t>(intrinsic));
+    Value* result = wait(b, values, sites_->of(call), static_cast<uint32_t>(intrinsic));
     if (call.getType()->isFloatTy())
       return b.CreateBitCast(b.CreateTrunc(result, i32()), call.getType());
     return result;
@@ -560,8 +368,7 @@ class ThreadLowering {
   llvm::Function* thread_ = nullptr;
   llvm::Argument* argument_ = nullptr;
   Value *group_ = nullptr, *runtime_ = nullptr, *memory_ = nullptr, *cancelled_ = nullptr;
-  llvm::DenseMap<const llvm::Instruction*, uint32_t> site_of_;
-  uint32_t sites_ = 0;
+  std::optional<Sites> sites_;
 };
 
 }  // namespace

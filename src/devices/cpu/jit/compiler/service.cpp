@@ -33,6 +33,7 @@
 #include "devices/cpu/jit/compiler/widen/permutes.h"
 #include "devices/cpu/jit/compiler/widen/powers_of_two.h"
 #include "devices/cpu/jit/compiler/widen/widen.h"
+#include "devices/cuda/compiler/ptx.h"
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
 #include "msl/frontend/inline_calls.h"
@@ -308,6 +309,11 @@ class Service final : public Compiler {
     // All that the compilation owns is on the guarded thread: when LLVM gives up, it stays there.
     msl::run_guarded([&] { kernel = compile_here(source, options); });
     return kernel;
+  }
+
+  cuda::PtxKernel compile_to_ptx(const msl::KernelSource& source,
+                                 const cuda::PtxOptions& options) override {
+    return cuda::compile_to_ptx(source, options);
   }
 
  private:

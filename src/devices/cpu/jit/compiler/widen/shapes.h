@@ -43,6 +43,8 @@ class Shapes {
   bool branch_varies(const llvm::BasicBlock* block) const {
     return varying_branches_.contains(block);
   }
+  // Whether lanes that diverged may come to this block on different edges.
+  bool is_join(const llvm::BasicBlock* block) const { return joins_.contains(block); }
   // Whether lanes may leave the loop in different iterations.
   bool loop_varies(const llvm::Loop* loop) const { return varying_loops_.contains(loop); }
 

@@ -1,0 +1,17 @@
+// The .entry of a kernel: its parameters (ptx_kernel.h), and how threads learn their positions.
+#pragma once
+
+#include "devices/cuda/ptx_kernel.h"
+
+namespace llvm {
+class Function;
+}
+
+namespace holdfast::cuda {
+
+// Returns the entry, called `symbol`, that takes the place of `kernel`. Cross-lane operations have
+// been lowered.
+llvm::Function& make_entry(llvm::Function& kernel, const msl::KernelInterface& interface,
+                           const PtxOptions& options, const std::string& symbol);
+
+}  // namespace holdfast::cuda

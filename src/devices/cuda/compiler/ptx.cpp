@@ -1,0 +1,119 @@
+#include "devices/cuda/compiler/ptx.h"
+
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <stdexcept>
+
+#include "devices/cpu/jit/compiler/dump.h"
+#include "devices/cuda/compiler/address_spaces.h"
+#include "devices/cuda/compiler/arithmetic.h"
+#include "devices/cuda/compiler/convergence.h"
+#include "devices/cuda/compiler/cross_lane.h"
+#include "devices/cuda/compiler/entry.h"
+#include "devices/cuda/compiler/memory_access.h"
+#include "devices/cuda/compiler/target.h"
+#include "msl/frontend/define_arithmetic.h"
+#include "msl/frontend/frontend.h"
+#include "msl/frontend/guard.h"
+#include "msl/frontend/inline_calls.h"
+
+namespace holdfast::cuda {
+namespace {
+
+// A name that PTX has no other use for.
+std::string symbol_of(const std::string& kernel) {
+  std::string symbol = "holdfast_";
+  for (char c : kernel) symbol += llvm::isAlnum(c) ? c : '_';
+  return symbol;
+}
+
+void check(const llvm::Module& module, const char* after) {
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream))
+    throw std::logic_error(std::string("[jit] broken module after ") + after + ": " + problem);
+}
+
+llvm::Function& only_function(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) return function;
+  }
+  throw std::logic_error("[jit] the front-end left no function");
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> module,
+                                             const msl::KernelInterface& interface,
+                                             const PtxOptions& options,
+                                             llvm::TargetMachine& machine, PtxKernel& result) {
+  result.interface = interface;
+  result.symbol = symbol_of(interface.entry);
+  result.parameter_bytes =
+      static_cast<uint32_t>(8 * interface.arguments.size() + sizeof(LaunchParameters));
+  llvm::StripDebugInfo(*module);
+  msl::inline_shared_functions(*module);
+  module->setTargetTriple(machine.getTargetTriple().str());
+  module->setDataLayout(machine.createDataLayout());
+
+  llvm::Function& kernel = replace_constant_memory(only_function(*module));
+  msl::define_arithmetic(kernel);
+  prepare_arithmetic(kernel);
+  const bool has_rows = options.positions == Positions::rows;
+  const Convergence convergence =
+      find_convergence(kernel, has_rows, has_rows || options.full_simdgroups);
+  result.gathers = convergence.gathers;
+  lower_cross_lane(kernel, convergence);
+  make_entry(kernel, interface, options, result.symbol);
+  check(*module, "the lowering to NVPTX");
+  return module;
+}
+
+void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const std::string& symbol) {
+  llvm::Function& entry = *module.getFunction(symbol);
+  ask_for_unrolling(entry);
+  optimise(module, machine);
+  raise_alignments(entry);
+  check(module, "optimising");
+}
+
+PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
+                         const msl::KernelInterface& interface, const PtxOptions& options) {
+  std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(options.target);
+  const jit::Dump dump(options.dump_directory, interface.entry,
+                       "sm_" + std::to_string(options.target));
+  if (dump) dump.module("scalar.ll", *module);
+  PtxKernel result;
+  module = lower_to_nvptx(std::move(module), interface, options, *machine, result);
+  if (dump) dump.module("lowered.ll", *module);
+  optimise_entry(*module, *machine, result.symbol);
+  for (llvm::Function& function : *module) {
+    if (!function.isDeclaration()) finish_arithmetic(function);
+  }
+  if (dump) dump.module("optimised.ll", *module);
+  check(*module, "the last conversions");
+  result.text = emit_ptx(*module, *machine);
+  if (dump) dump.text("ptx", result.text);
+  return result;
+}
+
+PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& options) {
+  PtxKernel result;
+  msl::run_guarded([&] {
+    llvm::LLVMContext context;
+    msl::KernelInterface interface;
+    std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(
+        source, context, interface, msl::ScalarForm::optimised,
+        {.keeps_source_alignment = options.trusts_source_alignment, .has_approximations = true});
+    result = compile_to_ptx(std::move(module), interface, options);
+  });
+  return result;
+}
+
+}  // namespace holdfast::cuda

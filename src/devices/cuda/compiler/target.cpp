@@ -1,0 +1,83 @@
+#include "devices/cuda/compiler/target.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <stdexcept>
+
+namespace holdfast::cuda {
+namespace {
+
+constexpr const char* triple = "nvptx64-nvidia-cuda";
+
+const llvm::Target& nvptx() {
+  static const llvm::Target* found = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    std::string error;
+    const llvm::Target* result = llvm::TargetRegistry::lookupTarget(triple, error);
+    if (!result) throw std::runtime_error("[jit] this LLVM cannot generate PTX: " + error);
+    return result;
+  }();
+  return *found;
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(uint32_t target) {
+  llvm::TargetOptions options;
+  // Products are fused only where the source says fma: `mul.rn` and `add.rn`, which no assembler
+  // contracts.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.ExceptionModel = llvm::ExceptionHandling::None;
+  const std::string processor = "sm_" + std::to_string(target);
+  std::unique_ptr<llvm::TargetMachine> machine(
+      nvptx().createTargetMachine(triple, processor, "+ptx78", options, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  if (target < 80 || !machine->getMCSubtargetInfo()->isCPUStringValid(processor))
+    throw std::runtime_error(
+        "[jit] kernels are compiled for sm_80 and later, as far as LLVM knows "
+        "them, not for " +
+        processor);
+  return machine;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  machine.registerPassBuilderCallbacks(builder);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+std::string emit_ptx(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
+                                  /*DisableVerify=*/true))
+    throw std::logic_error("[jit] this LLVM cannot emit PTX");
+  passes.run(module);
+  return text.str().str();
+}
+
+}  // namespace holdfast::cuda

@@ -1,0 +1,26 @@
+// LLVM's NVPTX target: optimising for it, and PTX text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace llvm {
+class Module;
+class TargetMachine;
+}  // namespace llvm
+
+namespace holdfast::cuda {
+
+// For the architecture sm_<target>. Throws std::runtime_error for one that this LLVM does not know.
+// Not shared between threads.
+std::unique_ptr<llvm::TargetMachine> make_target_machine(uint32_t target);
+
+// LLVM's -O3 with the target's costs, without the vectorisers: unrolling, private arrays into
+// registers.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine);
+
+// Consumes the module.
+std::string emit_ptx(llvm::Module& module, llvm::TargetMachine& machine);
+
+}  // namespace holdfast::cuda

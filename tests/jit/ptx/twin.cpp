@@ -1,0 +1,262 @@
+#include "jit/ptx/twin.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "devices/cpu/jit/compiler/service.h"
+#include "devices/cuda/compiler/ptx.h"
+#include "devices/cuda/compiler/target.h"
+#include "msl/frontend/frontend.h"
+
+namespace holdfast::jit::testing {
+namespace {
+
+using llvm::IRBuilder;
+using llvm::Value;
+
+// The body of the entry in a function of scalar IR: the entry's parameters, the launch's as a
+// device buffer, and a counter of wrong masks.
+class Reader {
+ public:
+  explicit Reader(llvm::Function& entry)
+      : entry_(entry), module_(*entry.getParent()), b_(entry.getContext()) {}
+
+  void run(const std::string& name) {
+    llvm::Type* device = llvm::PointerType::get(module_.getContext(), 1);
+    llvm::SmallVector<llvm::Type*, 16> types(entry_.arg_size() + 1, device);
+    kernel_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::GlobalValue::ExternalLinkage, "", module_);
+    kernel_->addFnAttr(llvm::Attribute::NoUnwind);
+    kernel_->splice(kernel_->end(), &entry_);
+    b_.SetInsertPoint(&kernel_->getEntryBlock(), kernel_->getEntryBlock().begin());
+    for (llvm::Argument& argument : entry_.args()) {
+      Value* replacement = kernel_->getArg(argument.getArgNo());
+      if (replacement->getType() != argument.getType())
+        replacement = b_.CreateAddrSpaceCast(replacement, argument.getType());
+      argument.replaceAllUsesWith(replacement);
+    }
+    wrong_ = kernel_->getArg(static_cast<unsigned>(entry_.arg_size()));
+    if (llvm::NamedMDNode* notes = module_.getNamedMetadata("nvvm.annotations"))
+      module_.eraseNamedMetadata(notes);
+    entry_.eraseFromParent();
+    kernel_->setName(name);
+    llvm::SmallVector<llvm::CallInst*, 32> calls;
+    for (llvm::Instruction& instruction : llvm::instructions(*kernel_)) {
+      if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction)) calls.push_back(call);
+    }
+    for (llvm::CallInst* call : calls) {
+      b_.SetInsertPoint(call);
+      Value* result = read(*call);
+      if (!result) continue;
+      if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(result);
+      call->eraseFromParent();
+    }
+    for (llvm::Function& function : llvm::make_early_inc_range(module_)) {
+      if (&function != kernel_ && function.use_empty()) function.eraseFromParent();
+    }
+  }
+
+ private:
+  Value* call(const std::string& name, llvm::ArrayRef<Value*> arguments, bool is_convergent,
+              llvm::Type* type = nullptr) {
+    llvm::SmallVector<llvm::Type*, 2> types;
+    for (Value* argument : arguments) types.push_back(argument->getType());
+    llvm::FunctionCallee callee = module_.getOrInsertFunction(
+        "__hf_" + name, llvm::FunctionType::get(type ? type : b_.getInt32Ty(), types, false));
+    auto* function = llvm::cast<llvm::Function>(callee.getCallee());
+    function->addFnAttr(llvm::Attribute::NoUnwind);
+    if (is_convergent) {
+      function->addFnAttr(llvm::Attribute::Convergent);
+    } else {
+      function->setDoesNotAccessMemory();
+    }
+    return b_.CreateCall(callee, arguments);
+  }
+  Value* position(const char* name, uint32_t axis) {
+    return call(name, {b_.getInt32(axis)}, false);
+  }
+  Value* across(const char* name, llvm::ArrayRef<Value*> arguments) {
+    return call(name, arguments, true);
+  }
+
+  void count_unless(Value* good) {
+    Value* one = b_.CreateZExt(b_.CreateNot(good), b_.getInt32Ty());
+    b_.CreateAtomicRMW(llvm::AtomicRMWInst::Add, wrong_, one, llvm::Align(4),
+                       llvm::AtomicOrdering::Monotonic);
+  }
+  void check_mask(Value* mask) {
+    count_unless(b_.CreateICmpEQ(mask, across("ballot", {b_.getInt32(1)})));
+  }
+
+  // Null: it stays.
+  Value* read(llvm::CallInst& site) {
+    llvm::Function* callee = site.getCalledFunction();
+    auto operand = [&](unsigned i) { return site.getArgOperand(i); };
+    if (callee->getName() == "holdfast_gather") return across("ballot", {b_.getInt32(1)});
+    using namespace llvm::Intrinsic;
+    switch (callee->getIntrinsicID()) {
+      case nvvm_read_ptx_sreg_tid_x:
+        return position("thread_position_in_threadgroup", 0);
+      case nvvm_read_ptx_sreg_tid_y:
+        return position("thread_position_in_threadgroup", 1);
+      case nvvm_read_ptx_sreg_tid_z:
+        return position("thread_position_in_threadgroup", 2);
+      case nvvm_read_ptx_sreg_ctaid_x:
+        return position("threadgroup_position_in_grid", 0);
+      case nvvm_read_ptx_sreg_ctaid_y:
+        return position("threadgroup_position_in_grid", 1);
+      case nvvm_read_ptx_sreg_ctaid_z:
+        return position("threadgroup_position_in_grid", 2);
+      case nvvm_read_ptx_sreg_ntid_x:
+        return position("threads_per_threadgroup", 0);
+      case nvvm_read_ptx_sreg_ntid_y:
+        return position("threads_per_threadgroup", 1);
+      case nvvm_read_ptx_sreg_ntid_z:
+        return position("threads_per_threadgroup", 2);
+      case nvvm_read_ptx_sreg_laneid:
+        return call("thread_index_in_simdgroup", {}, false);
+      case nvvm_barrier0:
+      case nvvm_barrier_sync:
+        return call("threadgroup_barrier", {b_.getInt32(0)}, true, b_.getVoidTy());
+      case nvvm_bar_warp_sync:
+        check_mask(operand(0));
+        return call("simdgroup_barrier", {b_.getInt32(0)}, true, b_.getVoidTy());
+      case nvvm_vote_ballot_sync:
+        check_mask(operand(0));
+        return across("ballot", {b_.CreateZExt(operand(1), b_.getInt32Ty())});
+      case nvvm_shfl_sync_idx_i32: {
+        check_mask(operand(0));
+        Value* from = b_.CreateAnd(operand(2), 31);
+        count_unless(
+            b_.CreateICmpNE(b_.CreateAnd(b_.CreateLShr(operand(0), from), 1), b_.getInt32(0)));
+        return across("shuffle_u32", {operand(1), from});
+      }
+      case nvvm_shfl_sync_bfly_i32:
+        check_mask(operand(0));
+        return across("shuffle_xor_u32", {operand(1), operand(2)});
+      case nvvm_shfl_sync_up_i32:
+        check_mask(operand(0));
+        return across("shuffle_up_u32", {operand(1), operand(2)});
+      case nvvm_redux_sync_add:
+        return reduced("add_u32", operand(0), operand(1));
+      case nvvm_redux_sync_min:
+        return reduced("min_i32", operand(0), operand(1));
+      case nvvm_redux_sync_umin:
+        return reduced("min_u32", operand(0), operand(1));
+      case nvvm_redux_sync_max:
+        return reduced("max_i32", operand(0), operand(1));
+      case nvvm_redux_sync_umax:
+        return reduced("max_u32", operand(0), operand(1));
+      case nvvm_redux_sync_and:
+        return reduced("and_u32", operand(0), operand(1));
+      case nvvm_redux_sync_or:
+        return reduced("or_u32", operand(0), operand(1));
+      case nvvm_redux_sync_xor:
+        return reduced("xor_u32", operand(0), operand(1));
+      default:
+        if (callee->getName().starts_with("llvm.nvvm"))
+          throw std::logic_error("the twin does not know " + callee->getName().str());
+        return nullptr;
+    }
+  }
+  Value* reduced(const std::string& operation, Value* value, Value* mask) {
+    check_mask(mask);
+    return across(("reduce_" + operation).c_str(), {value});
+  }
+
+  llvm::Function& entry_;
+  llvm::Module& module_;
+  IRBuilder<> b_;
+  llvm::Function* kernel_ = nullptr;
+  Value* wrong_ = nullptr;
+};
+
+bool is_nan(const char* at, ElementKind kind) {
+  if (kind == ElementKind::float32) {
+    float value;
+    std::memcpy(&value, at, sizeof value);
+    return std::isnan(value);
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return (bits & 0x7fff) > (kind == ElementKind::float16 ? 0x7c00 : 0x7f80);
+}
+
+}  // namespace
+
+TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool optimised) {
+  TwinResult result;
+  const cuda::PtxOptions options = gpu_case.options(positions);
+  llvm::LLVMContext context;
+  msl::KernelInterface interface;
+  std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(gpu_case.source, context, interface);
+  std::unique_ptr<llvm::TargetMachine> machine = cuda::make_target_machine(options.target);
+  cuda::PtxKernel kernel;
+  module = cuda::lower_to_nvptx(std::move(module), interface, options, *machine, kernel);
+  if (optimised) cuda::optimise_entry(*module, *machine, kernel.symbol);
+  result.gathers = kernel.gathers;
+  Reader(*module->getFunction(kernel.symbol)).run(interface.entry);
+
+  Size size, groups;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    size[axis] = std::min(gpu_case.grid[axis], gpu_case.threadgroup[axis]);
+    groups[axis] = (gpu_case.grid[axis] + size[axis] - 1) / size[axis];
+  }
+  cuda::LaunchParameters launch{};
+  std::copy(gpu_case.grid.begin(), gpu_case.grid.end(), launch.grid);
+  std::copy(size.begin(), size.end(), launch.threadgroup);
+  std::copy(groups.begin(), groups.end(), launch.groups);
+  uint32_t wrong = 0;
+  std::vector<void*> buffers;
+  for (const msl::KernelArgument& argument : interface.arguments)
+    result.arguments.push_back(gpu_case.argument(argument));
+  for (GpuArgument& argument : result.arguments) buffers.push_back(argument.bytes.data());
+  for (void* more : {static_cast<void*>(&launch), static_cast<void*>(&wrong)}) {
+    msl::KernelArgument argument;
+    argument.name = "more";
+    argument.slot = static_cast<uint32_t>(buffers.size());
+    interface.arguments.push_back(argument);
+    buffers.push_back(more);
+  }
+  CompileOptions compile;
+  compile.lowering = Lowering::reference;
+  compile.instruction_set = host_instruction_set();
+  Ref<CpuPipeline> pipeline = CpuPipeline::load(
+      gpu_case.name, compile_scalar_ir(std::move(module), interface, compile, gpu_case.name));
+  Size grid = gpu_case.grid;
+  if (positions == cuda::Positions::general) {
+    size = {size[0] * size[1] * size[2], 1, 1};
+    grid = {size[0] * groups[0] * groups[1] * groups[2], 1, 1};
+  }
+  run(*pipeline, buffers, grid, size);
+  result.wrong_masks = wrong;
+  return result;
+}
+
+std::string difference(const std::vector<GpuArgument>& got,
+                       const std::vector<GpuArgument>& expected) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    const ElementKind kind = got[i].kind;
+    const size_t width = kind == ElementKind::bits ? 1 : kind == ElementKind::float32 ? 4 : 2;
+    for (size_t at = 0; at + width <= got[i].bytes.size(); at += width) {
+      const char *a = &got[i].bytes[at], *b = &expected[i].bytes[at];
+      if (std::memcmp(a, b, width) == 0) continue;
+      if (kind != ElementKind::bits && is_nan(a, kind) && is_nan(b, kind)) continue;
+      return "argument " + std::to_string(i) + " differs at byte " + std::to_string(at);
+    }
+  }
+  return "";
+}
+
+}  // namespace holdfast::jit::testing
