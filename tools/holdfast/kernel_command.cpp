@@ -223,8 +223,7 @@ bool check_file(const std::string& path, const KernelOptions& options,
   bool all_good = true;
   for (uint32_t first = 0;;) {
     Ending ending = run_isolated(
-        Limits{.seconds = options.seconds, .bytes = uint64_t{16} << 30},
-        [&](Progress& progress) {
+        Limits{.seconds = options.seconds, .bytes = uint64_t{16} << 30}, [&](Progress& progress) {
           return check_kernels(path, options, target, first, progress) ? 0 : 1;
         });
     if (ending.status >= 0) return all_good && ending.status == 0;
