@@ -49,7 +49,7 @@ struct KernelFinding {
 };
 
 // Takes what the dispatch `command` found, from the thread that runs it, and returns what fails the
-// dispatch, if anything does. Null: nobody validates.
+// dispatch, if anything does. Null: no layer validates.
 using KernelFindingsHandler = Ref<Failure>(const CommandList&, const Command&,
                                            std::span<const KernelFinding>);
 inline std::atomic<KernelFindingsHandler*> kernel_findings_handler{nullptr};

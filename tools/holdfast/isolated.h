@@ -1,4 +1,4 @@
-// Work that may end its process (a compiler on a text that nobody has compiled before), in a child
+// Work that may end its process (a compiler on a text that was never compiled before), in a child
 // process with bounds.
 #pragma once
 

@@ -30,7 +30,7 @@ bool KernelOptions::take(Arguments arguments, size_t& i) {
   const std::string& value = value_of(arguments, i);
   if (name == "--constant") {
     constants.push_back(parse_constant(value));
-    // One that is named takes an index that no source has, so that names are told apart.
+    // One that is named takes an index that no source has, so that names are distinguished.
     if (!constants.back().name.empty())
       constants.back().index = 0x80000000u + static_cast<uint32_t>(constants.size());
   } else if (name == "--guard") {

@@ -23,7 +23,7 @@ struct ThreadgroupRace {
 };
 
 // `function` is scalar IR. For threadgroups of this size, since both addresses and simdgroups
-// depend on it: threads of one simdgroup, which go in step on most devices, are not told apart.
+// depend on it: threads of one simdgroup, which go in step on most devices, are not distinguished.
 std::optional<ThreadgroupRace> find_threadgroup_race(llvm::Function& function,
                                                      std::array<uint32_t, 3> threadgroup);
 

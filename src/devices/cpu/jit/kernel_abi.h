@@ -56,7 +56,7 @@ struct OutsideSite {
   uint32_t argument;      // by KernelInterface::arguments, or
   static constexpr uint32_t no_argument = UINT32_MAX;
   uint8_t writes;
-  char part[30];  // of the user's source: "body", "header", a file; ends with 0
+  char part[30];  // of the user-provided source: "body", "header", a file; ends with 0
   char name[45];  // of what is no argument; ends with 0
 };
 
@@ -101,7 +101,7 @@ struct AccessSite {
   uint32_t line, column;  // 0: not known
   uint8_t kind;
   uint8_t alignment;  // of the address
-  char part[30];      // of the user's source: "body", "header", a file; ends with 0
+  char part[30];      // of the user-provided source: "body", "header", a file; ends with 0
 };
 // What an access may touch: an argument, a variable, a table, a private array.
 struct AccessObject {

@@ -91,7 +91,7 @@ class RowPlanner {
                        [&](uint16_t operand) { return dtypes_[operand] == float32; });
   }
 
-  // Which operands are handed on in registers, and what must be stored for others.
+  // Which operands are forwarded in registers, and what must be stored for others.
   void find_registers() {
     size_t in_chain = 0;
     for (size_t k = 0; k < ops_.size(); ++k) {
@@ -194,7 +194,7 @@ class RowPlanner {
     made_in_[op.result] = step;
   }
 
-  // Values that live in slots get one that nobody needs any more.
+  // Values that live in slots get one that nothing needs any more.
   void give_slots() {
     std::vector<int16_t> free_full, free_single;
     for (size_t step = 0; step < program_.steps.size(); ++step) {
