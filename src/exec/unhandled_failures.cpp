@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "base/sync.h"
 #include "exec/disk_cache.h"
 
 namespace holdfast::exec::unhandled_failures {
@@ -29,8 +30,7 @@ struct Report {
 };
 
 struct Kept {
-  // Not of base/sync.h: the handler of std::terminate takes it, on any thread.
-  std::mutex mutex;
+  sync::Mutex mutex;
   // Guarded by mutex.
   std::deque<Report> reports;
   std::string path;  // the file of this process, once it is there
