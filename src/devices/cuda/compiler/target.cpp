@@ -30,6 +30,25 @@ const llvm::Target& nvptx() {
   return *found;
 }
 
+// ptxas 13.0 loses the high half of some products of 64 bits where LLVM takes it by an unpacking
+// move (from -O2 on): a shift takes it as well.
+std::string without_unpacked_halves(llvm::StringRef text) {
+  constexpr llvm::StringLiteral move = "{ .reg .b32 tmp; mov.b64 {tmp, ";
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at; (at = text.find(move)) != llvm::StringRef::npos;) {
+    result += text.take_front(at);
+    text = text.drop_front(at + move.size());
+    auto [half, rest] = text.split("}, ");
+    auto [whole, after] = rest.split(';');
+    result +=
+        ("{ .reg .b64 tmp; shr.u64 tmp, " + whole + ", 32; cvt.u32.u64 " + half + ", tmp;").str();
+    text = after;
+  }
+  result += text;
+  return result;
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(uint32_t target) {
@@ -77,7 +96,7 @@ std::string emit_ptx(llvm::Module& module, llvm::TargetMachine& machine) {
                                   /*DisableVerify=*/true))
     throw std::logic_error("[jit] this LLVM cannot emit PTX");
   passes.run(module);
-  return text.str().str();
+  return without_unpacked_halves(text.str());
 }
 
 }  // namespace holdfast::cuda
