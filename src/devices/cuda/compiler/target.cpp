@@ -8,8 +8,12 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar/JumpThreading.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <stdexcept>
+
+#include "devices/cuda/compiler/memory_access.h"
 
 namespace holdfast::cuda {
 namespace {
@@ -49,6 +53,13 @@ std::string without_unpacked_halves(llvm::StringRef text) {
   return result;
 }
 
+struct UnrollAcrossLanes : llvm::PassInfoMixin<UnrollAcrossLanes> {
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+    return unroll_across_lanes(function, analyses) ? llvm::PreservedAnalyses::none()
+                                                   : llvm::PreservedAnalyses::all();
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(uint32_t target) {
@@ -69,6 +80,24 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(uint32_t target) {
   return machine;
 }
 
+void thread_jumps(llvm::Function& function) {
+  // Without a target machine: for targets whose branches diverge the pass does nothing.
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::JumpThreadingPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.run(function, functions);
+}
+
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -80,6 +109,10 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   tuning.LoopInterleaving = false;
   llvm::PassBuilder builder(&machine, tuning);
   machine.registerPassBuilderCallbacks(builder);
+  builder.registerVectorizerStartEPCallback(
+      [](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
+        passes.addPass(UnrollAcrossLanes());
+      });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
