@@ -5,6 +5,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include "devices/cpu/jit/compiler/widen/powers_of_two.h"
 
@@ -119,6 +120,24 @@ Value* saturated(llvm::IntrinsicInst& call) {
   return b.CreateTrunc(result, type);
 }
 
+// x > C ? C : x and x < C ? C : x, which keep a NaN, in one instruction. Null: it is neither.
+Value* bounded(llvm::Instruction& instruction) {
+  using namespace llvm::PatternMatch;
+  Value *x = nullptr, *bound = nullptr;
+  llvm::FCmpInst::Predicate predicate;
+  const llvm::APFloat* number = nullptr;
+  if (!instruction.getType()->isFloatTy() ||
+      !match(&instruction, m_Select(m_FCmp(predicate, m_Value(x), m_Value(bound)),
+                                    m_Deferred(bound), m_Deferred(x))) ||
+      !match(bound, m_APFloat(number)) || number->isZero() || number->isNaN() ||
+      (predicate != llvm::FCmpInst::FCMP_OGT && predicate != llvm::FCmpInst::FCMP_OLT))
+    return nullptr;
+  return IRBuilder<>(&instruction)
+      .CreateBinaryIntrinsic(predicate == llvm::FCmpInst::FCMP_OGT ? llvm::Intrinsic::minimum
+                                                                   : llvm::Intrinsic::maximum,
+                             x, bound);
+}
+
 }  // namespace
 
 void prepare_arithmetic(llvm::Function& function) {
@@ -136,6 +155,11 @@ void prepare_arithmetic(llvm::Function& function) {
 void finish_arithmetic(llvm::Function& function) {
   jit::expand_powers_of_two(function, jit::InstructionSet::baseline);
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+    if (Value* replacement = bounded(instruction)) {
+      instruction.replaceAllUsesWith(replacement);
+      instruction.eraseFromParent();
+      continue;
+    }
     if (auto* fence = llvm::dyn_cast<llvm::FenceInst>(&instruction)) {
       IRBuilder<>(fence).CreateIntrinsic(llvm::Intrinsic::nvvm_membar_gl, {}, {});
       fence->eraseFromParent();

@@ -2,16 +2,22 @@
 
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/OptimizationRemarkEmitter.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <llvm/Transforms/Utils/LoopUtils.h>
+#include <llvm/Transforms/Utils/UnrollLoop.h>
 
 #include <algorithm>
 
@@ -26,6 +32,12 @@ constexpr unsigned most_turns = 128, widest_access = 16;
 // Loops of so many instructions are unrolled so many times where the number of turns is not known.
 constexpr size_t most_in_flight = 64;
 constexpr unsigned turns_at_once = 4;
+// The same of loops that only compute, where the number of turns has a known bound.
+constexpr size_t most_computing = 32;
+constexpr unsigned computing_turns = 8;
+// And of loops with operations across lanes, if there are so few that a turn waits for them.
+constexpr size_t most_around_lanes = 192, most_across_lanes = 24;
+constexpr unsigned turns_across_lanes = 2;
 
 struct LoopAnalyses {
   explicit LoopAnalyses(llvm::Function& function)
@@ -69,32 +81,96 @@ bool indexes_private_array(const llvm::Loop& loop) {
   return false;
 }
 
-// Whether several turns at once have several reads of device memory in flight, and lanes that work
-// together stay together.
-bool gains_by_several_turns(const llvm::Loop& loop) {
+// Several turns at once have several reads of device memory in flight, or less to do for the loop
+// itself; lanes that work together stay together. One: the loop stays as it is.
+unsigned useful_turns(llvm::Loop& loop, llvm::ScalarEvolution& evolution) {
   size_t size = 0;
   bool reads = false;
   for (llvm::BasicBlock* block : loop.blocks()) {
     size += block->size();
     for (llvm::Instruction& instruction : *block) {
       auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-      if (call && call->isConvergent()) return false;
+      if (call && call->isConvergent()) return 1;
       auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
       reads |= load && load->getPointerAddressSpace() == msl::address_space::device;
     }
   }
-  return loop.isInnermost() && reads && size <= most_in_flight;
+  if (!loop.isInnermost()) return 1;
+  if (reads) return size <= most_in_flight ? turns_at_once : 1;
+  const bool is_bounded = evolution.getSmallConstantMaxTripCount(&loop) != 0;
+  return is_bounded && size <= most_computing ? computing_turns : 1;
+}
+
+bool takes_all_lanes(const llvm::Instruction& instruction) {
+  auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  if (!call) return false;
+  using namespace llvm::Intrinsic;
+  switch (call->getIntrinsicID()) {
+    case nvvm_shfl_sync_bfly_i32:
+    case nvvm_shfl_sync_idx_i32:
+    case nvvm_shfl_sync_up_i32:
+    case nvvm_vote_ballot_sync:
+    case nvvm_bar_warp_sync:
+      return llvm::PatternMatch::match(call->getArgOperand(0), llvm::PatternMatch::m_AllOnes());
+    default:
+      return false;
+  }
+}
+
+// Whether all lanes of a simdgroup make the same number of turns, at whose end alone they may
+// leave, because each turn has an operation across all of them.
+bool turns_together(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
+  llvm::BasicBlock* latch = loop.getLoopLatch();
+  if (!latch || loop.getExitingBlock() != latch) return false;
+  return llvm::any_of(loop.blocks(), [&](llvm::BasicBlock* block) {
+    return dominators.dominates(block, latch) && llvm::any_of(*block, takes_all_lanes);
+  });
 }
 
 }  // namespace
+
+bool unroll_across_lanes(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  // Lanes that gather leave a loop one by one, though each turn waits for all of them.
+  if (function.getCallingConv() != llvm::CallingConv::PTX_Kernel) return false;
+  auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
+  auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
+  auto& assumptions = analyses.getResult<llvm::AssumptionAnalysis>(function);
+  auto& costs = analyses.getResult<llvm::TargetIRAnalysis>(function);
+  auto& remarks = analyses.getResult<llvm::OptimizationRemarkEmitterAnalysis>(function);
+  llvm::SmallVector<llvm::Loop*, 8> chosen;
+  for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
+    size_t size = 0, across = 0;
+    for (llvm::BasicBlock* block : loop->blocks()) {
+      size += block->size();
+      across += static_cast<size_t>(llvm::count_if(*block, takes_all_lanes));
+    }
+    if (loop->isInnermost() && size <= most_around_lanes && across <= most_across_lanes &&
+        turns_together(*loop, dominators))
+      chosen.push_back(loop);
+  }
+  bool changed = false;
+  for (llvm::Loop* loop : chosen) {
+    llvm::simplifyLoop(loop, &dominators, &loops, &evolution, &assumptions, nullptr,
+                       /*PreserveLCSSA=*/false);
+    llvm::formLCSSARecursively(*loop, dominators, &loops, &evolution);
+    llvm::UnrollLoopOptions options{};
+    options.Count = turns_across_lanes;
+    options.Runtime = true;
+    changed |=
+        llvm::UnrollLoop(loop, options, &loops, &evolution, &dominators, &assumptions, &costs,
+                         &remarks, /*PreserveLCSSA=*/true) != llvm::LoopUnrollResult::Unmodified;
+  }
+  return changed;
+}
 
 void ask_for_unrolling(llvm::Function& function) {
   LoopAnalyses analyses(function);
   for (llvm::Loop* loop : analyses.loops.getLoopsInPreorder()) {
     const unsigned turns = analyses.evolution.getSmallConstantTripCount(loop);
     if (turns < 2 || turns > most_turns) {
-      if (gains_by_several_turns(*loop))
-        llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.count", turns_at_once);
+      const unsigned at_once = useful_turns(*loop, analyses.evolution);
+      if (at_once > 1) llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.count", at_once);
       continue;
     }
     const uint64_t size = turns * unrolled_size(*loop, analyses.evolution);

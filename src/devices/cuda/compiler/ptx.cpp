@@ -77,6 +77,7 @@ std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> modul
 
 void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const std::string& symbol) {
   llvm::Function& entry = *module.getFunction(symbol);
+  thread_jumps(entry);
   ask_for_unrolling(entry);
   optimise(module, machine);
   raise_alignments(entry);

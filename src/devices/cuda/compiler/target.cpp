@@ -8,8 +8,12 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar/JumpThreading.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <stdexcept>
+
+#include "devices/cuda/compiler/memory_access.h"
 
 namespace holdfast::cuda {
 namespace {
@@ -29,6 +33,32 @@ const llvm::Target& nvptx() {
   }();
   return *found;
 }
+
+// ptxas 13.0 loses the high half of some products of 64 bits where LLVM takes it by an unpacking
+// move (from -O2 on): a shift takes it as well.
+std::string without_unpacked_halves(llvm::StringRef text) {
+  constexpr llvm::StringLiteral move = "{ .reg .b32 tmp; mov.b64 {tmp, ";
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at; (at = text.find(move)) != llvm::StringRef::npos;) {
+    result += text.take_front(at);
+    text = text.drop_front(at + move.size());
+    auto [half, rest] = text.split("}, ");
+    auto [whole, after] = rest.split(';');
+    result +=
+        ("{ .reg .b64 tmp; shr.u64 tmp, " + whole + ", 32; cvt.u32.u64 " + half + ", tmp;").str();
+    text = after;
+  }
+  result += text;
+  return result;
+}
+
+struct UnrollAcrossLanes : llvm::PassInfoMixin<UnrollAcrossLanes> {
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+    return unroll_across_lanes(function, analyses) ? llvm::PreservedAnalyses::none()
+                                                   : llvm::PreservedAnalyses::all();
+  }
+};
 
 }  // namespace
 
@@ -50,6 +80,24 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(uint32_t target) {
   return machine;
 }
 
+void thread_jumps(llvm::Function& function) {
+  // Without a target machine: for targets whose branches diverge the pass does nothing.
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::JumpThreadingPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.run(function, functions);
+}
+
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -61,6 +109,10 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   tuning.LoopInterleaving = false;
   llvm::PassBuilder builder(&machine, tuning);
   machine.registerPassBuilderCallbacks(builder);
+  builder.registerVectorizerStartEPCallback(
+      [](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
+        passes.addPass(UnrollAcrossLanes());
+      });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
@@ -77,7 +129,7 @@ std::string emit_ptx(llvm::Module& module, llvm::TargetMachine& machine) {
                                   /*DisableVerify=*/true))
     throw std::logic_error("[jit] this LLVM cannot emit PTX");
   passes.run(module);
-  return text.str().str();
+  return without_unpacked_halves(text.str());
 }
 
 }  // namespace holdfast::cuda

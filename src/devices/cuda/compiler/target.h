@@ -6,6 +6,7 @@
 #include <string>
 
 namespace llvm {
+class Function;
 class Module;
 class TargetMachine;
 }  // namespace llvm
@@ -15,6 +16,10 @@ namespace holdfast::cuda {
 // For the architecture sm_<target>. Throws std::runtime_error for one that this LLVM does not know.
 // Not shared between threads.
 std::unique_ptr<llvm::TargetMachine> make_target_machine(uint32_t target);
+
+// Leaves loops on the spot: what the language's front-end has put between a `break` and the end of
+// its loop is gone. Blocks with operations across lanes are not duplicated.
+void thread_jumps(llvm::Function& function);
 
 // LLVM's -O3 with the target's costs, without the vectorisers: unrolling, private arrays into
 // registers.

@@ -59,6 +59,11 @@ Value* power_of_two(llvm::IRBuilder<>& b, Value* n, llvm::Type* type) {
 }
 
 Value* with_products(llvm::IRBuilder<>& b, Value* x, Value* n) {
+  // Only the low nine bits count: the sum that rounded n has them as well, and half of it those of
+  // half of n.
+  Value* sum = nullptr;
+  if (match(n, m_Add(m_BitCast(m_Value(sum)), m_SpecificInt(0u - magic_bits))))
+    n = b.CreateBitCast(sum, n->getType());
   Value* half = b.CreateAShr(n, 1);
   Value* scaled = b.CreateFMul(x, power_of_two(b, half, x->getType()));
   return b.CreateFMul(scaled, power_of_two(b, b.CreateSub(n, half), x->getType()));
