@@ -280,6 +280,9 @@ void ReducePlan::run_combine(int64_t task, char* output, char* scratch) const {
 
 void ReducePlan::run(int stage, int64_t task, const void* input, void* output,
                      void* scratch) const noexcept {
+  // An input without elements has no address. Nothing is read from this one.
+  alignas(64) static const char nothing[64] = {};
+  if (!input) input = nothing;
   const char* from =
       static_cast<const char*>(input) + base_offset_ * static_cast<int64_t>(item_size_);
   auto* to = static_cast<char*>(output);
