@@ -189,6 +189,16 @@ TEST_CASE("PTX: twins of cross-lane operations where lanes are missing or values
   }
 }
 
+TEST_CASE("PTX: twins of the kernels of `bench kernels`") {
+  std::vector<GpuCase> cases = bench_cases();
+  // A threadgroup or two.
+  for (GpuCase& one : cases) {
+    for (size_t axis = 0; axis < 3; ++axis)
+      one.grid[axis] = std::min(one.grid[axis], (axis == 0 ? 2 : 1) * one.threadgroup[axis]);
+  }
+  check_twins(cases);
+}
+
 TEST_CASE("PTX: twins of random kernels") {
   uint64_t first = 1, last = 25;
   if (const char* given = std::getenv("HOLDFAST_TEST_SEED")) {
