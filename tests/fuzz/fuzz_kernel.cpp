@@ -1,4 +1,4 @@
-// The kernel compiler on texts that nobody would write: files of a corpus, mutated. All of what
+// The kernel compiler on texts that no programmer would write: files of a corpus, mutated. All of what
 // `holdfast kernel check` does runs, from the token pass to the object. What is allowed: a kernel,
 // or a CompileError that names what is wrong. What is found: the end of the process, any other
 // exception, IR that LLVM's verifier refuses, more than the bounds of time and memory below.
