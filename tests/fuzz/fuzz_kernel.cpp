@@ -1,7 +1,7 @@
-// The kernel compiler on texts that no programmer would write: files of a corpus, mutated. All of what
-// `holdfast kernel check` does runs, from the token pass to the object. What is allowed: a kernel,
-// or a CompileError that names what is wrong. What is found: the end of the process, any other
-// exception, IR that LLVM's verifier refuses, more than the bounds of time and memory below.
+// The kernel compiler on texts that no programmer would write: files of a corpus, mutated. All of
+// what `holdfast kernel check` does runs, from the token pass to the object. What is allowed: a
+// kernel, or a CompileError that names what is wrong. What is found: the end of the process, any
+// other exception, IR that LLVM's verifier refuses, more than the bounds of time and memory below.
 //
 //   fuzz-kernel [--seconds N] [--seed S] [--out FOLDER] CORPUS   the files as they are, then
 //   mutated fuzz-kernel FILE...                                          these files alone, with
