@@ -18,6 +18,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/pass_on_signal.h"
+
 namespace holdfast::msl {
 namespace {
 
@@ -81,21 +83,8 @@ int find_c_library(dl_phdr_info* object, size_t, void*) {
 constexpr int caught[] = {SIGSEGV, SIGBUS};
 struct sigaction previous[std::size(caught)];
 
-// Not ours: the handler from before decides, which may jump out of here. The default action is
-// taken when the instruction runs again.
 void pass_on(int signal, siginfo_t* info, void* context) {
-  const struct sigaction before = previous[signal == SIGSEGV ? 0 : 1];
-  if (before.sa_flags & SA_SIGINFO) {
-    before.sa_sigaction(signal, info, context);
-  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    before.sa_handler(signal);
-  } else {
-    struct sigaction standard{};
-    standard.sa_handler = SIG_DFL;
-    sigaction(signal, &standard, nullptr);
-    // Sent by kill(), it would not come again by itself.
-    if (info->si_code <= 0) raise(signal);
-  }
+  pass_on_signal(previous[signal == SIGSEGV ? 0 : 1], signal, info, context);
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/environment.h"
+#include "base/pass_on_signal.h"
 
 namespace holdfast::jit {
 namespace {
@@ -58,24 +59,12 @@ const void* program_counter(void* context) {
 #endif
 }
 
-// Not ours: whoever was there before decides. The default action is taken when the instruction runs
-// again.
 void pass_on(int signal, siginfo_t* info, void* context) {
   struct sigaction before{};
   for (size_t i = 0; i < std::size(caught); ++i) {
     if (caught[i] == signal) before = previous[i];
   }
-  if (before.sa_flags & SA_SIGINFO) {
-    before.sa_sigaction(signal, info, context);
-  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    before.sa_handler(signal);
-  } else {
-    struct sigaction standard{};
-    standard.sa_handler = SIG_DFL;
-    sigaction(signal, &standard, nullptr);
-    // Sent by kill(), it would not come again by itself.
-    if (info->si_code <= 0) raise(signal);
-  }
+  pass_on_signal(before, signal, info, context);
 }
 
 }  // namespace
