@@ -138,6 +138,12 @@ class Reader {
       case nvvm_shfl_sync_idx_i32: {
         check_mask(operand(0));
         Value* from = b_.CreateAnd(operand(2), 31);
+        // The bits of the lane's index that stay.
+        const uint64_t kept = llvm::cast<llvm::ConstantInt>(operand(3))->getZExtValue() >> 8;
+        if (kept != 0) {
+          Value* lane = call("thread_index_in_simdgroup", {}, false);
+          from = b_.CreateOr(b_.CreateAnd(lane, kept), b_.CreateAnd(from, ~kept & 31));
+        }
         count_unless(
             b_.CreateICmpNE(b_.CreateAnd(b_.CreateLShr(operand(0), from), 1), b_.getInt32(0)));
         return across("shuffle_u32", {operand(1), from});

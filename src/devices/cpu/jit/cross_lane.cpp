@@ -149,11 +149,20 @@ class Operation {
 
   template <class Op, class T>
   void scan(bool inclusive) const {
-    T sum = Op::template neutral<T>;
+    T v[width];
+    for_active([&](uint32_t i) { v[i] = from_bits<T>(lanes_.operands[0][i]); });
+    for (uint32_t distance = 1; distance < width; distance *= 2) {
+      for_active([&](uint32_t i) {
+        if ((i & distance) == 0) return;
+        const uint32_t end = i & (~distance + 1);
+        const uint32_t below = active_ & ((uint32_t{1} << distance) - 1) << (end - distance);
+        if (below != 0) v[i] = Op::template apply<T>(v[last_of(below)], v[i]);
+      });
+    }
     for_active([&](uint32_t i) {
-      T before = sum;
-      sum = Op::template apply<T>(sum, from_bits<T>(lanes_.operands[0][i]));
-      lanes_.results[i] = to_bits(inclusive ? sum : before);
+      const uint32_t before = active_ & ((uint32_t{1} << i) - 1);
+      const T exclusive = before != 0 ? v[last_of(before)] : Op::template neutral<T>;
+      lanes_.results[i] = to_bits(inclusive ? v[i] : exclusive);
     });
   }
 
@@ -204,6 +213,10 @@ class Operation {
     for (uint32_t i = 0; i < width; ++i) {
       if (is_active(i)) function(i);
     }
+  }
+
+  static uint32_t last_of(uint32_t lanes) {
+    return width - 1 - static_cast<uint32_t>(std::countl_zero(lanes));
   }
 
   static uint32_t row_of(uint32_t lane) { return (lane / 4 & 4) + lane / 2 % 4; }
