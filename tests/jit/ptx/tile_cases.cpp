@@ -171,20 +171,25 @@ TileCase matrices() {
                "uint4 m = holdfast::load_matrices(rows, offset);\n"
                "y[i] = m.x; y[i + 64] = m.y; y[i + 128] = m.z; y[i + 192] = m.w;\n"
                "m = holdfast::load_matrices<true>(rows, offset);\n"
-               "y[i + 256] = m.x; y[i + 320] = m.y; y[i + 384] = m.z; y[i + 448] = m.w;\n",
+               "y[i + 256] = m.x; y[i + 320] = m.y; y[i + 384] = m.z; y[i + 448] = m.w;\n"
+               "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+               "rows[i].x = ~rows[i].x;\n"
+               "simdgroup_barrier(mem_flags::mem_threadgroup);\n"
+               "y[i + 512] = holdfast::load_matrices(rows, offset).x;\n",
                random_words(256, 5),
                {},
                {"ldmatrix.sync.aligned.m8n8.x4.shared.b16",
                 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"}};
   const Words& x = one.input;
-  one.expected = results(8, [&](uint32_t block, uint32_t i) {
+  one.expected = results(9, [&](uint32_t block, uint32_t i) {
     auto element = [&](uint32_t row, uint32_t column) {
       const uint32_t place = i / 32 * 32 + ((block % 4 * 8 + row) * 5 + 3) % 32;
-      return x[place * 4 + column / 2] >> 16 * (column % 2) & 0xffff;
+      const uint32_t word = x[place * 4 + column / 2];
+      return (block == 8 && column < 2 ? ~word : word) >> 16 * (column % 2) & 0xffff;
     };
     const uint32_t g = i % 32 / 4, t = i % 4 * 2;
-    return block < 4 ? element(g, t) | element(g, t + 1) << 16
-                     : element(t, g) | element(t + 1, g) << 16;
+    return block < 4 || block == 8 ? element(g, t) | element(g, t + 1) << 16
+                                   : element(t, g) | element(t + 1, g) << 16;
   });
   return one;
 }

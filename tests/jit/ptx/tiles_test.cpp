@@ -49,7 +49,7 @@ Words run_case(const TileCase& one, Lowering lowering, InstructionSet set, bool 
 
 TEST_CASE("tile.h: every function on the CPU") {
   for (const TileCase& one : tile_cases()) {
-    CAPTURE(one.name);
+    CAPTURE(std::string(one.name));
     CHECK(run_case(one, Lowering::reference, host_instruction_set(), false) == one.expected);
     CHECK(run_case(one, Lowering::checked, host_instruction_set(), false) == one.expected);
     CHECK(run_case(one, Lowering::widened, host_instruction_set(), true) == one.expected);
@@ -62,7 +62,7 @@ TEST_CASE("tile.h: every function on the CPU") {
 
 TEST_CASE("tile.h: twins of the GPU's kernels") {
   for (const TileCase& one : tile_cases()) {
-    CAPTURE(one.name);
+    CAPTURE(std::string(one.name));
     for (Positions positions : {Positions::rows, Positions::exact, Positions::general}) {
       const TwinResult twin = run_twin(gpu_case(one), positions, positions != Positions::exact);
       CHECK(twin.wrong_masks == 0);
@@ -75,12 +75,12 @@ TEST_CASE("tile.h: twins of the GPU's kernels") {
 TEST_CASE("tile.h: instructions of the GPU") {
   const std::string assembler = cuda::find_assembler();
   for (const TileCase& one : tile_cases()) {
-    CAPTURE(one.name);
+    CAPTURE(std::string(one.name));
     const GpuCase gpu = gpu_case(one);
     const cuda::PtxOptions options = gpu.options(Positions::rows);
     const cuda::PtxKernel kernel = cuda::compile_to_ptx(gpu.source, options);
     for (const char* instruction : one.instructions) {
-      CAPTURE(instruction);
+      CAPTURE(std::string(instruction));
       CHECK(kernel.text.find(instruction) != std::string::npos);
     }
     if (!assembler.empty()) CHECK_NOTHROW(cuda::assemble(assembler, kernel.text, options.target));
@@ -90,7 +90,7 @@ TEST_CASE("tile.h: instructions of the GPU") {
 TEST_CASE("tile.h: a product is one instruction, on sm_80 as well, where launches do not overlap") {
   const std::string assembler = cuda::find_assembler();
   for (const TileCase& one : tile_cases()) {
-    CAPTURE(one.name);
+    CAPTURE(std::string(one.name));
     const GpuCase gpu = gpu_case(one);
     cuda::PtxOptions options = gpu.options(Positions::general);
     options.target = 80;

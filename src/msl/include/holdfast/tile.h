@@ -66,7 +66,7 @@ HF_INLINE uint transpose_8x8(uint word) {
 //   c.x  C[g][t]    c.y  C[g][t+1]   c.z  C[g+8][t]    c.w  C[g+8][t+1]
 // and of D as of C. On the CPU an element starts from C and adds fma(A[row][k], B[k][column], sum)
 // for k = 0 … 15. A GPU adds exact products in an order of its own, and cuts off what lies below
-// the largest of them: |difference| <= 2^-20 (|C| + Σ |A[row][k] B[k][column]|).
+// the largest of them: |difference| <= 2^-18 (|C| + Σ |A[row][k] B[k][column]|).
 template <class T>
 HF_INLINE metal::vec<float, 4> mma_m16n8k16(metal::vec<uint, 4> a, metal::vec<uint, 2> b,
                                             metal::vec<float, 4> c) {
