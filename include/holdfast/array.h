@@ -145,14 +145,16 @@ class array {
   template <typename T>
   T item() const;
 
-  // The elements' address; the array must be evaluated. Does not wait.
+  // The elements' address for the host; the array must be evaluated. Waits only for an array in the
+  // memory of a device, which is copied. What the host may write is copied back at the device's
+  // next use of it: prefer the address of a const array.
   template <typename T>
   T* data() {
-    return static_cast<T*>(data_address());
+    return static_cast<T*>(data_address(true));
   }
   template <typename T>
   const T* data() const {
-    return static_cast<const T*>(data_address());
+    return static_cast<const T*>(data_address(false));
   }
 
   class ArrayIterator;
@@ -239,13 +241,22 @@ class array {
   // Node's first base is NodeCount (checked in node.h).
   detail::NodeCount* count() const { return reinterpret_cast<detail::NodeCount*>(node_); }
 
-  void* data_address() const;
+  void note_host_access() const;
+  void* data_address(bool writes) const;
   // A leaf with uninitialised memory of its own.
   static detail::Node* allocate_leaf(Shape shape, Dtype dtype);
   template <typename It>
   void fill(It first);
   void check_count(size_t count) const;
   void check_item(bool may_evaluate);
+  template <typename T>
+  T read_item() const {
+    T value;
+    read_first(&value, sizeof(T));
+    return value;
+  }
+  // The first bytes of an array that was waited for.
+  void read_first(void* target, size_t bytes) const;
 
   detail::Node* node_;
 };
@@ -309,13 +320,13 @@ array::array(std::initializer_list<T> data, Shape shape, Dtype dtype)
 template <typename T>
 T array::item() {
   check_item(true);
-  return *data<T>();
+  return read_item<T>();
 }
 
 template <typename T>
 T array::item() const {
   const_cast<array*>(this)->check_item(false);
-  return *data<T>();
+  return read_item<T>();
 }
 
 // Converts one element; out-of-range and NaN to integers are defined: saturated, NaN becomes 0.
