@@ -291,12 +291,14 @@ GpuCase gpu_case(const TileCase& one) {
   result.group = "tiles";
   result.name = one.name;
   result.source.kernel = "k";
-  result.source.text = R"(#include <metal_stdlib>
-#include <holdfast/tile.h>
+  result.source.text =
+      "#include <metal_stdlib>\n#include <holdfast/tile.h>\n"
+      R"(
 using namespace metal;
 kernel void k(device const uint* x [[buffer(0)]], device uint* y [[buffer(1)]],
               uint i [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
-)" + one.body + "}\n";
+)" + one.body +
+      "}\n";
   result.grid = {tile_threads, 1, 1};
   result.threadgroup = {tile_threads, 1, 1};
   result.argument = [one](const msl::KernelArgument& argument) -> GpuArgument {
