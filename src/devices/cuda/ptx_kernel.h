@@ -36,6 +36,8 @@ struct PtxOptions {
   // False: only accesses that are proved to be aligned by `alignment` and the index are wide. A
   // wide access that is not aligned is a fault after which the process cannot use the GPU any more.
   bool trusts_source_alignment = false;
+  // Loops without a bound end their threads when LaunchParameters::cancelled says so.
+  bool can_be_cancelled = false;
   std::string dump_directory;  // HOLDFAST_DUMP_KERNELS; not part of a key
 };
 

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "devices/cpu/jit/compiler/service.h"
+#include "devices/cuda/compiler/polling.h"
 #include "devices/cuda/compiler/ptx.h"
 #include "devices/cuda/compiler/target.h"
 #include "msl/frontend/frontend.h"
@@ -316,7 +317,8 @@ bool is_nan(const char* at, ElementKind kind) {
 
 }  // namespace
 
-TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool optimised) {
+TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool optimised,
+                    bool cancelled) {
   TwinResult result;
   const cuda::PtxOptions options = gpu_case.options(positions);
   llvm::LLVMContext context;
@@ -330,6 +332,7 @@ TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool opt
   cuda::PtxKernel kernel;
   module = cuda::lower_to_nvptx(std::move(module), interface, options, *machine, kernel);
   if (optimised) cuda::optimise_entry(*module, *machine, kernel.symbol);
+  cuda::poll_unbounded_loops(*module->getFunction(kernel.symbol));
   result.gathers = kernel.gathers;
   Reader(*module->getFunction(kernel.symbol)).run(interface.entry);
 
@@ -342,6 +345,8 @@ TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool opt
   std::copy(gpu_case.grid.begin(), gpu_case.grid.end(), launch.grid);
   std::copy(size.begin(), size.end(), launch.threadgroup);
   std::copy(groups.begin(), groups.end(), launch.groups);
+  const uint32_t is_cancelled = cancelled;
+  launch.cancelled = reinterpret_cast<uint64_t>(&is_cancelled);
   uint32_t wrong = 0;
   std::vector<void*> buffers;
   for (const msl::KernelArgument& argument : interface.arguments)

@@ -15,8 +15,10 @@ struct TwinResult {
   bool gathers = false;
 };
 
-// `optimised`: after LLVM's optimisations for the GPU, too.
-TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool optimised);
+// `optimised`: after LLVM's optimisations for the GPU, too. `cancelled`:
+// LaunchParameters::cancelled is set from the start, and the kernel looks at it.
+TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool optimised,
+                    bool cancelled = false);
 
 // What differs between two runs of a case, in a sentence; empty: nothing.
 std::string difference(const std::vector<GpuArgument>& got,

@@ -7,9 +7,11 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
+#include "devices/cuda/compiler/ptx.h"
 #include "jit/ptx/twin.h"
 #include "support/threads.h"
 
@@ -212,4 +214,67 @@ TEST_CASE("PTX: twins of random kernels") {
   std::vector<GpuCase> cases;
   for (uint64_t seed = first; seed <= last; ++seed) cases.push_back(random_case(seed));
   check_twins(cases);
+}
+
+namespace {
+
+// The loop counts in `n`, which the kernel leaves in y.
+GpuCase loop_case(const std::string& loop) {
+  GpuCase one;
+  one.group = "loops";
+  one.name = loop;
+  one.source.kernel = "k";
+  one.source.text = R"(#include <metal_stdlib>
+    using namespace metal;
+    kernel void k(device atomic_uint* x [[buffer(0)]], device uint* y [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+      uint n = 0;
+      )" + loop + R"(
+      y[i] = n;
+    })";
+  one.grid = {64, 1, 1};
+  one.threadgroup = {64, 1, 1};
+  one.argument = [](const msl::KernelArgument& argument) -> GpuArgument {
+    return {std::vector<char>(argument.slot == 0 ? 4 : 256), true};
+  };
+  return one;
+}
+
+}  // namespace
+
+TEST_CASE("PTX: twins of loops without a bound end when the launch is cancelled") {
+  const GpuCase endless =
+      loop_case("while (atomic_fetch_add_explicit(x, 1u, memory_order_relaxed) != ~0u) ++n;");
+  for (bool optimised : {false, true}) {
+    const TwinResult twin = run_twin(endless, Positions::general, optimised, true);
+    uint32_t turns = 0;
+    std::memcpy(&turns, twin.arguments[0].bytes.data(), 4);
+    CHECK(turns >= 64);
+    CHECK(turns <= 64 * 4 * 1024);
+    // Its threads have ended.
+    CHECK(twin.arguments[1].bytes == std::vector<char>(256));
+  }
+  // One that ends by itself does so when it is not cancelled.
+  const GpuCase bounded = loop_case(
+      "while (atomic_load_explicit(x, memory_order_relaxed) == 0 && n < 5000u * (i + 1)) n += 3;");
+  bool gathers = false;
+  CHECK(check(bounded, Positions::general, true, gathers) == "");
+}
+
+TEST_CASE("PTX: only loops without a bound look whether the launch is cancelled") {
+  auto looks = [](const std::string& loop, bool can_be_cancelled) {
+    const GpuCase one = loop_case(loop);
+    cuda::PtxOptions options = one.options(Positions::rows);
+    options.can_be_cancelled = can_be_cancelled;
+    return cuda::compile_to_ptx(one.source, options).text.find("ld.volatile.global") !=
+           std::string::npos;
+  };
+  const std::string endless =
+      "while (atomic_fetch_add_explicit(x, 1u, memory_order_relaxed) != ~0u) ++n;";
+  const std::string counted =
+      "for (uint turn = 0; turn < y[64]; ++turn) "
+      "n += atomic_fetch_add_explicit(x, n, memory_order_relaxed);";
+  CHECK(looks(endless, true));
+  CHECK_FALSE(looks(endless, false));
+  CHECK_FALSE(looks(counted, true));
 }

@@ -17,6 +17,7 @@
 #include "devices/cuda/compiler/cross_lane.h"
 #include "devices/cuda/compiler/entry.h"
 #include "devices/cuda/compiler/memory_access.h"
+#include "devices/cuda/compiler/polling.h"
 #include "devices/cuda/compiler/target.h"
 #include "devices/cuda/compiler/tiles.h"
 #include "msl/frontend/define_arithmetic.h"
@@ -105,6 +106,7 @@ PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
   module = lower_to_nvptx(std::move(module), interface, options, *machine, result);
   if (dump) dump.module("lowered.ll", *module);
   optimise_entry(*module, *machine, result.symbol);
+  if (options.can_be_cancelled) poll_unbounded_loops(*module->getFunction(result.symbol));
   lower_streaming_loads(*module->getFunction(result.symbol), *machine);
   for (llvm::Function& function : *module) {
     if (!function.isDeclaration()) finish_arithmetic(function);
