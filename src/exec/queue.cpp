@@ -362,7 +362,7 @@ void Queue::wait_for_input(const Event& event) {
                          "] binds an array of another stream that is not one of its inputs");
 }
 
-void Queue::add(Command command, void (*destroy)(void*)) {
+void Queue::add(Command&& command, void (*destroy)(void*)) {
   CommandList& list = open();
   if (destroy) {
     try {

@@ -124,7 +124,7 @@ class Queue {
   // The list owns the pipeline from now on.
   void retain(const Pipeline& pipeline);
   // Takes the bindings since the previous command.
-  void add(Command command, void (*destroy)(void*));
+  void add(Command&& command, void (*destroy)(void*));
 
   Bin bin;
 
