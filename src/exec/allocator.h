@@ -46,7 +46,7 @@ class SizeClasses {
 
 // Storage that only one queue's commands still use. Locked after the allocator's mutex or alone.
 struct Bin {
-  sync::SpinLock lock;
+  sync::SpinLock lock{sync::Rank::bin};
   SizeClasses classes;
 };
 
@@ -126,7 +126,7 @@ class Allocator {
   // held.
   std::string breakdown(size_t bytes, const char* op);
 
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::allocator};
   // All guarded by mutex_.
   SizeClasses cache_;
   size_t total_ = 0;   // taken from the system: what the limit is kept for, exactly

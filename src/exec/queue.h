@@ -140,7 +140,7 @@ class Queue {
   Device& device_;
   std::unique_ptr<DeviceQueue> device_queue_;
 
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::queue};
   // Guarded by mutex_.
   CommandList* open_ = nullptr;
   HazardTable hazards_;

@@ -47,7 +47,7 @@ class Runtime {
   static void at_exit();
 
   std::unique_ptr<Device> cpu_;
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::runtime};
   // Guarded by mutex_. A queue lives as long as the process; `table_` is its place by index.
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<Queue*> pool_;
