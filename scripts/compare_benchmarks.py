@@ -14,6 +14,7 @@ as does a geometric mean of all rows above 1.005: then the exit status is 1.
 """
 
 import argparse
+import contextlib
 import json
 import math
 import pathlib
@@ -164,7 +165,8 @@ def self_test():
                 program.write_text(FAKE.format(slow=slowness, rate=rate))
                 program.chmod(0o755)
                 programs.append(program)
-            status = compare(*programs, ["overhead"], pairs=3)
+            with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
+                status = compare(*programs, ["overhead"], pairs=3)
             if status != expected:
                 print(f"compare_benchmarks: a program that {what}: expected exit status {expected}, got {status}", file=sys.stderr)
                 failures += 1
