@@ -6,6 +6,7 @@ namespace holdfast::exec {
 
 void Runtime::compose(Runtime& runtime) {
   runtime.cpu_device().backend = &kernels::cpu::CpuBackend::get();
+  if (runtime.gpu_) runtime.gpu_->backend = &kernels::Backend::none();
 }
 
 }  // namespace holdfast::exec
