@@ -70,6 +70,7 @@ Allocator::Allocator(MemorySpace& space)
   size_t memory = space.size();
   memory_limit_.store(memory - memory / 5);
   cache_limit_.store(memory - memory / 5);
+  bins_.push_back(&other_spaces_);
 }
 
 void Allocator::register_bin(Bin* bin) {
@@ -229,7 +230,8 @@ void Allocator::to_bin(Storage* storage, DeviceQueue* user) noexcept {
   if (!mutated(Mutant::count_active))
     active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
   cached_.fetch_add(storage->capacity, std::memory_order_relaxed);
-  Bin* bin = bin_of(user);
+  // A queue of another space, which copies from here, has no use for it.
+  Bin* bin = &user->device.memory == &space_ ? bin_of(user) : &other_spaces_;
   std::lock_guard guard(bin->lock);
   bin->classes.push(storage);
 }

@@ -125,6 +125,8 @@ class Allocator {
   size_t needed_ = 0;  // the most that was active when more was taken, since the last clear_cache
   Residency residency_;
   std::vector<Bin*> bins_;
+  Bin other_spaces_;  // what only a queue of another space still uses; harvested, under its own
+                      // lock
   Storage* free_storages_ = nullptr;
 
   sync::Atomic<size_t> active_{0};
