@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <set>
 #include <sstream>
 
+#include "base/environment.h"
 #include "exec/layers/layer.h"
-#include "exec/runtime.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/metal/metal_backend.h"
 
 namespace holdfast::testing {
 
@@ -40,23 +39,26 @@ struct NamesOfDispatched : exec::Layer {
   std::set<std::string> names;
 };
 
-// While it lives, ops of this device are encoded by the Metal back-end.
-class OnMetal {
+// Before the settings are read: a GPU with memory of its own.
+const bool is_simulated = setenv("HOLDFAST_GPU", "simulated", 1) == 0;
+
+// While it lives, ops run on the simulated GPU.
+class OnGpu {
  public:
-  explicit OnMetal(std::set<std::string>& dispatched) : dispatched_(dispatched) {
-    device().backend = &kernels::metal::MetalBackend::get();
+  explicit OnGpu(std::set<std::string>& dispatched) : dispatched_(dispatched) {
+    REQUIRE(environment::settings().gpu == environment::Gpu::simulated);
+    set_default_device(Device::gpu);
     exec::layers::add(layer_);
   }
-  ~OnMetal() {
+  ~OnGpu() {
     exec::layers::remove(layer_.get());
-    device().backend = &kernels::cpu::CpuBackend::get();
+    set_default_device(Device::cpu);
     dispatched_.merge(layer_->names);
   }
-  OnMetal(const OnMetal&) = delete;
-  OnMetal& operator=(const OnMetal&) = delete;
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
 
  private:
-  static exec::Device& device() { return exec::Runtime::get().cpu_device(); }
   std::set<std::string>& dispatched_;
   std::shared_ptr<NamesOfDispatched> layer_ = std::make_shared<NamesOfDispatched>();
 };
@@ -161,7 +163,7 @@ std::vector<array> evaluated(const Row& row, Case& one) {
   return results;
 }
 
-// The elements in row-major order, by the CPU back-end.
+// The elements in row-major order, on the host.
 array dense(const array& a) {
   array result = contiguous(a);
   result.eval();
@@ -173,7 +175,7 @@ void compare_case(const Row& row, Case& one, std::set<std::string>& dispatched) 
   std::vector<array> expected = evaluated(row, one);
   std::vector<array> got;
   {
-    OnMetal scope(dispatched);
+    OnGpu scope(dispatched);
     got = evaluated(row, one);
   }
   REQUIRE(got.size() == expected.size());

@@ -1,16 +1,16 @@
-// The Metal back-end beside the CPU's: what one computes with kernels, the other computes with
-// native code, from the same inputs.
+// The Metal back-end beside the CPU's: what one computes with kernels on a simulated GPU, the other
+// computes with native code, from the same inputs.
 //
 // To add a family of ops:
 //   1. src/kernels/metal/<family>.metal has the kernels. Include "support/indexing.h"; name each
 //      entry with [[host_name("<family>_…")]]. `holdfast kernel check FILE` compiles them by hand,
 //      with `--target sm_90` for an NVIDIA GPU: both must accept every entry.
 //   2. src/kernels/metal/encode/<family>.cpp has MetalBackend's functions of the family, which
-//      encode dispatches with Launch (kernels/metal/launch.h). Their lines in metal_backend.cpp go.
+//      encode dispatches with Launch (kernels/metal/launch.h). What a family has no kernel for (a
+//      dtype, a size) throws NoKernel before anything is encoded: the host computes it.
 //   3. tests/metal/<family>_test.cpp has one row for each op (Row), and a test case that runs them.
 //      Each row is compared for all of its dtypes, shapes and layouts. It names the entries that
-//      its cases must have dispatched, together: a case that another back-end computed proves
-//      nothing.
+//      its cases must have dispatched, together: a case that the host computed proves nothing.
 //
 // Rows are compared bit for bit unless they say how far results may differ.
 #pragma once
@@ -80,7 +80,7 @@ struct Row {
   double tolerance = 0;
 };
 
-// Evaluates each case of the row with both back-ends, and compares shapes, dtypes and elements.
+// Evaluates each case of the row on both devices, and compares shapes, dtypes and elements.
 void compare(const Row& row);
 
 }  // namespace holdfast::testing

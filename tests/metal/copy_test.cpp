@@ -34,12 +34,6 @@ const Row copy_rows[] = {
            array x = c.input(c.shape);
            return std::vector<array>{x, copy(x)};
          }},
-    {.name = "float64",
-     .entries = {"copy_strided_8"},
-     .dtypes = {float64},
-     .shapes = {{33, 70}},
-     .layouts = all_layouts,
-     .build = [](Case& c) { return std::vector<array>{contiguous(c.input(c.shape))}; }},
 };
 
 }  // namespace

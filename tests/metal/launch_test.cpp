@@ -16,7 +16,7 @@ namespace back_end = holdfast::kernels::metal;
 
 namespace {
 
-Stream any_stream() { return default_stream(default_device()); }
+Stream any_stream() { return default_stream(Device::gpu); }
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "base/sync.h"
 #include "base/text.h"
 #include "devices/cpu/jit/dispatch.h"
+#include "devices/device.h"
 #include "exec/kernel_library.h"
 
 namespace holdfast::kernels::metal {
@@ -59,6 +60,7 @@ class Requests {
 
 Ref<exec::Pipeline> find_entry(const char* source, const std::string& name,
                                const Constants& constants) {
+  if (jit::default_compiler_version() == "none") throw exec::NoKernel();
   return exec::KernelLibrary::get().get(Requests::get().find(source, name, constants));
 }
 

@@ -20,6 +20,7 @@ const std::vector<EmbeddedSource>& embedded_sources();
 using Constants = std::vector<msl::FunctionConstant>;
 
 // The kernel with this [[host_name]] in the file `source`, with values for its function constants.
+// Throws NoKernel in a build without the compiler.
 // Any thread. Throws what the kernel library throws, and std::logic_error where there is no such
 // file.
 Ref<exec::Pipeline> find_entry(const char* source, const std::string& name,

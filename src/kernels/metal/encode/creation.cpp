@@ -1,4 +1,3 @@
-#include "kernels/cpu/cpu_backend.h"
 #include "kernels/metal/launch.h"
 #include "kernels/metal/metal_backend.h"
 
@@ -27,8 +26,6 @@ void MetalBackend::fill(Encoder& encoder, const array& value, array& out) {
 }
 
 void MetalBackend::arange(Encoder& encoder, double start, double step, array& out) {
-  // The language has no such elements.
-  if (out.dtype() == float64) return cpu::CpuBackend::get().arange(encoder, start, step, out);
   encoder.allocate(out);
   if (out.size() == 0) return;
   const Range range{start, step, out.size()};
