@@ -113,9 +113,10 @@ def source_files(root):
     for top in ("include", "src", "tools", "compat", "bindings", "benchmarks", "tests"):
         for path in sorted((root / top).rglob("*")):
             relative = path.relative_to(root).as_posix()
-            # The consumer project is a user of the installed package, and src/msl/include is what kernels include: neither is a
-            # part of the tree.
-            if path.suffix in SOURCE_SUFFIXES and path.is_file() and not relative.startswith(("tests/consumer/", "src/msl/include/")):
+            # The consumer project is a user of the installed package, and the others are what kernels include: neither is a part
+            # of the tree.
+            if path.suffix in SOURCE_SUFFIXES and path.is_file() and not relative.startswith(
+                ("tests/consumer/", "src/msl/include/", "src/kernels/metal/support/")):
                 yield relative
 
 

@@ -3,6 +3,7 @@
 #include "devices/simulated/simulated_gpu.h"
 #include "exec/runtime.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/metal/metal_backend.h"
 
 namespace holdfast::exec {
 
@@ -10,7 +11,7 @@ void Runtime::compose(Runtime& runtime) {
   runtime.cpu_device().backend = &kernels::cpu::CpuBackend::get();
   if (environment::settings().gpu == environment::Gpu::simulated) {
     std::unique_ptr<Device> gpu = make_simulated_gpu(runtime.cpu_device());
-    gpu->backend = &kernels::Backend::none();
+    gpu->backend = &kernels::metal::MetalBackend::get();
     runtime.install_gpu(std::move(gpu));
   }
 }
