@@ -8,13 +8,6 @@
 
 namespace holdfast::sync {
 namespace {
-std::fprintf(stderr, "[COLLECT] %s\n", w.c_str());
-if (getenv("HF_BT")) {
-  void* f[24];
-  int n = backtrace(f, 24);
-  backtrace_symbols_fd(f, n, 2);
-}
-}
 
 constexpr const char* rank_names[] = {
 #define RANK(name, meaning) #name,
