@@ -278,8 +278,8 @@ class ShadowMemory {
   const uintptr_t begin_;
   const uint64_t bytes_;
   const bool is_shared_;
-  sync::Mutex mutex_;  // of those who make pages, or make them larger
-  ShadowArena arena_;  // guarded by mutex_
+  sync::Mutex mutex_{sync::Rank::shadow_memory};  // of those who make pages, or make them larger
+  ShadowArena arena_;                             // guarded by mutex_
   // No sync::Atomic: who makes a page does not matter, and each access looks here.
   std::vector<std::atomic<Page*>> pages_;
 };
