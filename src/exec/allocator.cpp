@@ -13,10 +13,9 @@
 #include "base/mutants.h"
 #include "base/process.h"
 #include "devices/device.h"
-#include "exec/layers/chaos/chaos.h"
 #include "exec/layers/layer.h"
-#include "exec/layers/validation/validator.h"
 #include "exec/queue.h"
+#include "exec/start.h"
 
 namespace holdfast::exec {
 
@@ -59,9 +58,7 @@ Allocator::Allocator() {
   size_t memory = machine::memory_bytes();
   memory_limit_.store(memory - memory / 5);
   cache_limit_.store(memory - memory / 5);
-  // Before the first buffer.
-  validation::start_from_environment();
-  chaos::start_from_environment();
+  start::before_first_buffer();
 }
 
 void Allocator::register_bin(Bin* bin) {

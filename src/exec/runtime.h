@@ -38,10 +38,6 @@ class Runtime {
 
   Device& cpu_device() { return *cpu_; }
 
-  // Gives the devices what encodes ops for them: the one function of this layer that is defined to
-  // its right (src/start), where all layers can be seen.
-  static void compose(Runtime& runtime);
-
  private:
   Runtime();
   static void at_exit();

@@ -1,11 +1,22 @@
-// Where the process is put together: which backend encodes ops for which device.
+// Where the process is put together: which backend encodes ops for which device, and which layers
+// run from the start.
+#include "exec/layers/capture/capture.h"
+#include "exec/layers/chaos/chaos.h"
+#include "exec/layers/validation/validator.h"
 #include "exec/runtime.h"
+#include "exec/start.h"
 #include "kernels/cpu/cpu_backend.h"
 
-namespace holdfast::exec {
+namespace holdfast::start {
 
-void Runtime::compose(Runtime& runtime) {
-  runtime.cpu_device().backend = &kernels::cpu::CpuBackend::get();
+void before_first_buffer() {
+  validation::start_from_environment();
+  exec::chaos::start_from_environment();
 }
 
-}  // namespace holdfast::exec
+void runtime(exec::Runtime& runtime) {
+  runtime.cpu_device().backend = &kernels::cpu::CpuBackend::get();
+  exec::capture::start_from_environment();
+}
+
+}  // namespace holdfast::start
