@@ -16,6 +16,7 @@ namespace detail {
 
 struct FusedGroup;
 struct Record;
+struct RecordedCall;
 
 // Encodes the same commands on the CPU device and under the GPU model.
 class Op : public Primitive {
@@ -30,6 +31,9 @@ class Op : public Primitive {
   void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) final;
   // How a file of functions calls the op; nothing: it cannot be saved.
   virtual std::optional<Record> record() const;
+  // The outputs of the op's function, called as `record` says. Throws what the function throws, and
+  // std::invalid_argument where there is no record.
+  virtual std::vector<array> call_again(const RecordedCall& call) const;
   // The input that output `i` only hands on, or -1.
   virtual int handed_on(int /*output*/) const { return -1; }
 

@@ -1,12 +1,12 @@
 // Evaluation: orders the graph, forms fused groups, claims, encodes, submits.
-#include <holdfast/transforms.h>
+#include <holdfast/eval.h>
 
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 #include "base/environment.h"
 #include "base/mutants.h"
 #include "exec/layers/capture/recording.h"

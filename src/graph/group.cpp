@@ -1,6 +1,6 @@
 #include "graph/group.h"
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 #include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "graph/claim.h"

@@ -50,6 +50,9 @@ class CustomKernel final : public Op {
   // All that metal_kernel and the kernel were called with, and the same calls again.
   static constexpr const char* recorded_as = "CustomKernel";
   std::optional<Record> record() const override;
+  std::vector<array> call_again(const RecordedCall& call) const override {
+    return holdfast::call_again(*record(), call);
+  }
   static std::vector<array> call(const RecordedCall& call, const std::vector<RecordedValue>& state);
 
  private:

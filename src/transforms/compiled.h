@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <holdfast/primitives.h>
+#include <holdfast/compile_impl.h>
 
 #include "graph/op.h"
 #include "kernels/plan/prepared.h"
