@@ -80,15 +80,17 @@ bool compile_available_for_device(const Device& device);
 namespace holdfast {
 
 // Element-wise ops that `compile` has made one node.
-class Compiled final : public detail::Op {
+class Compiled final : public detail::PreparedOp {
  public:
   Compiled(Stream stream, std::unique_ptr<detail::CompiledSteps> steps);
   ~Compiled() override;
   // Says what is computed: the same for equal steps on operands of equal dtypes.
   std::string lib_name() const;
 
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
+  std::unique_ptr<const detail::Prepared> prepare(const std::vector<array>& inputs,
+                                                  std::vector<array>& outputs) override;
+  void encode_prepared(Encoder& encoder, const detail::Prepared* prepared,
+                       const std::vector<array>& inputs, std::vector<array>& outputs) override;
   const char* name() const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   void check(const std::vector<array>& inputs, std::span<const Shape> shapes,

@@ -11,6 +11,13 @@
 namespace holdfast::exec {
 namespace {
 
+void check_may_wait(const KernelRequest& request) {
+  if (!HOLDFAST_CHECKS || !KernelLibrary::only_finds) return;
+  throw std::logic_error("[" + request.source().kernel +
+                         "] a kernel that is not ready was asked for while its stream is locked; "
+                         "Op::prepare is the place for that");
+}
+
 double milliseconds_since(sync::Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(sync::now() - start).count();
 }
@@ -56,7 +63,10 @@ Ref<Pipeline> KernelLibrary::get(const Ref<const KernelRequest>& request) {
 }
 
 Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& request) {
-  if (!request->is_cacheable()) return compile_alone(*request);
+  if (!request->is_cacheable()) {
+    check_may_wait(*request);
+    return compile_alone(*request);
+  }
   Ref<Flight> flight;
   {
     std::unique_lock lock(mutex_);
@@ -79,12 +89,14 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
         lock.unlock();
         return compile_alone(*request);
       }
+      check_may_wait(*request);
       ++stats_.waits;
       flight = entry->flight;
       flight->ended.wait(lock, [&] { return flight->has_ended; });
       if (flight->pipeline) return flight->pipeline;
       std::rethrow_exception(flight->error);
     }
+    check_may_wait(*request);
     flight = make_ref<Flight>();
     auto entry = std::make_unique<Entry>();
     entry->request = request;

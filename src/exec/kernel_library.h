@@ -47,6 +47,10 @@ class KernelLibrary {
   // memory, no compiler installed), and a source that is wrong is corrected, not tried again.
   Ref<Pipeline> get(const Ref<const KernelRequest>& request);
 
+  // While it is set on a thread, which holds a queue's lock then, `get` only finds: for a kernel
+  // that has to be waited for or made, builds with HOLDFAST_CHECKS throw std::logic_error.
+  static inline thread_local bool only_finds = false;
+
   const std::string& compiler_version() const { return parts_.compiler_version; }
   KernelCacheStats stats() const;
   void reset_stats();

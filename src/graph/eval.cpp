@@ -207,15 +207,18 @@ class Evaluator {
     std::shared_ptr<Primitive> kept = is_of_library ? nullptr : n.primitive;
     std::vector<array> given = is_of_library ? std::vector<array>() : outputs_;
     std::vector<array>& outputs = is_of_library ? outputs_ : given;
-    primitive.prepare();
+    Op* op = is_of_library ? static_cast<Op*>(&primitive) : nullptr;
+    std::unique_ptr<const Prepared> prepared = op ? op->prepare(n.inputs, outputs) : nullptr;
     Event event;
     {
       exec::Queue::Transaction transaction(queue, literal_name(primitive), primitive.label(),
                                            waits_);
-      EncoderScope scope(queue, keep);
+      EncoderScope scope(queue, is_of_library, keep);
       std::optional<OpNoteWriter> note;
       if (exec::capture::wants_notes()) note.emplace(n.inputs);
-      if (primitive.device() == Device::gpu) {
+      if (op) {
+        op->encode_prepared(scope.encoder, prepared.get(), n.inputs, outputs);
+      } else if (primitive.device() == Device::gpu) {
         primitive.eval_gpu(n.inputs, outputs);
       } else {
         primitive.eval_cpu(n.inputs, outputs);

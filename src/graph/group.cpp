@@ -132,7 +132,7 @@ void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_g
   Event event;
   {
     exec::Queue::Transaction transaction(queue, last.name(), last.label(), waits);
-    EncoderScope scope(queue);
+    EncoderScope scope(queue, true);
     std::optional<OpNoteWriter> note;
     if (exec::capture::wants_notes()) note.emplace(inputs_);
     FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_};

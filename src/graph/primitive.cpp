@@ -56,7 +56,7 @@ void encode_checked(Op& op, const std::vector<array>& inputs, std::vector<array>
     }
     op.check(inputs, shapes, dtypes);
   }
-  op.encode(encoder, inputs, outputs);
+  op.encode_prepared(encoder, op.prepare(inputs, outputs).get(), inputs, outputs);
 }
 }  // namespace
 

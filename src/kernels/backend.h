@@ -8,13 +8,14 @@
 // (Encoder::allocate, or what an input that is not needed any more leaves).
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include <holdfast/array.h>
 #include <holdfast/encoder.h>
 
-#include "exec/queue.h"
+#include "exec/runtime.h"
 #include "graph/op.h"
 #include "kernels/plan/attention.h"
 #include "kernels/plan/convolution.h"
@@ -148,13 +149,21 @@ class Backend {
 
   // --- element-wise programs ---
 
+  // Called with no queue locked, for a group with a cache: what `fused` is given as
+  // FusedGroup::prepared. Null: nothing.
+  virtual std::unique_ptr<const Prepared> prepare_fused(const FusedGroup& /*group*/) {
+    return nullptr;
+  }
   // One pass over the group's shape.
   virtual void fused(Encoder& encoder, const FusedGroup& group) = 0;
   virtual void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
                     std::vector<array>& outputs) = 0;
 };
 
-// Of the device that the encoder's queue runs on.
+// Of the device that the stream's queue runs on.
+inline Backend& backend_of(const Stream& stream) {
+  return *exec::Runtime::get().queue(stream).device().backend;
+}
 inline Backend& backend_of(Encoder& encoder) { return *encoder.queue().device().backend; }
 
 }  // namespace holdfast::kernels

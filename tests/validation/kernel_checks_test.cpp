@@ -168,3 +168,23 @@ TEST_CASE("large dispatches are looked at by several threads") {
   // Always two groups, next to each other.
   CHECK(found("min(i | 64, 65535u)") == "kernels.race 5/5;");
 }
+
+TEST_CASE("checked kernels are compiled with no stream locked") {
+  if (!metal::is_available()) return;
+  struct Compilations : exec::Layer {
+    void on_pipeline(const exec::KernelRequest& request, const exec::Pipeline&) override {
+      if (request.options().lowering != jit::Lowering::checked) return;
+      ++all;
+      locked += exec::KernelLibrary::only_finds;
+    }
+    int all = 0, locked = 0;
+  };
+  OwnStream s;
+  validation::Scope scope({.checks = "kernels"});
+  auto seen = std::make_shared<Compilations>();
+  exec::layers::add(seen);
+  for (int i = 0; i < 2; ++i) eval(beyond(s.stream));
+  exec::layers::remove(seen.get());
+  CHECK(seen->all == 1);
+  CHECK(seen->locked == 0);
+}

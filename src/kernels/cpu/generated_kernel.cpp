@@ -167,24 +167,34 @@ Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>
   }
 }
 
-bool GeneratedKernels::encode(Encoder& encoder, const FusedGroup& group) {
-  if (environment::settings().compile_kernels == CompileKernels::never) return false;
+struct GeneratedKernels::PreparedKernel final : Prepared {
+  Walk walk;
+  Ref<exec::Pipeline> pipeline;
+};
+
+std::unique_ptr<const Prepared> GeneratedKernels::prepare(const FusedGroup& group) {
+  if (environment::settings().compile_kernels == CompileKernels::never) return nullptr;
   if (!is_forced()) {
     // Kernels do not write past the cache, as the block engine does with what is larger.
-    if (weight_ < least_weight || last_output(group).nbytes() > stream_threshold()) return false;
+    if (weight_ < least_weight || last_output(group).nbytes() > stream_threshold()) return nullptr;
     int64_t work = work_.load(std::memory_order_relaxed);
     if (work < worth_compiling) {
       work += static_cast<int64_t>(last_output(group).size()) * weight_ + call_weight;
       work_.store(work, std::memory_order_relaxed);
-      return false;
+      return nullptr;
     }
   }
-  Walk walk;
-  if (!find_walk(group, walk)) return false;
-  std::shared_ptr<Variant> variant = variant_for(walk);
-  Ref<exec::Pipeline> pipeline = variant ? pipeline_of(variant) : nullptr;
-  if (!pipeline) return false;
+  auto prepared = std::make_unique<PreparedKernel>();
+  if (!find_walk(group, prepared->walk)) return nullptr;
+  if (std::shared_ptr<Variant> variant = variant_for(prepared->walk))
+    prepared->pipeline = pipeline_of(variant);
+  if (!prepared->pipeline) return nullptr;
+  return prepared;
+}
 
+void GeneratedKernels::encode(Encoder& encoder, const FusedGroup& group) {
+  const auto& prepared = *static_cast<const PreparedKernel*>(group.prepared);
+  const Walk& walk = prepared.walk;
   SmallVector<KernelBinding, 16> bindings;
   for (const array& input : group.inputs) bindings.push_back(KernelBinding::input(input));
   uint32_t donatable = group.donatable;
@@ -202,9 +212,8 @@ bool GeneratedKernels::encode(Encoder& encoder, const FusedGroup& group) {
     if (!is_in_place) encoder.allocate(output);
     bindings.push_back(KernelBinding::output(output));
   }
-  encoder.dispatch(*pipeline, {bindings.data(), bindings.size()}, {walk.columns, walk.rows, 1},
-                   {threadgroup, 1, 1});
-  return true;
+  encoder.dispatch(*prepared.pipeline, {bindings.data(), bindings.size()},
+                   {walk.columns, walk.rows, 1}, {threadgroup, 1, 1});
 }
 
 }  // namespace holdfast::kernels::cpu

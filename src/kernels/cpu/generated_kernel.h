@@ -24,10 +24,11 @@ class GeneratedKernels {
  public:
   explicit GeneratedKernels(std::span<const FusedStep> steps);
 
-  // Gives the outputs memory and encodes the kernel for these inputs. `group` has the same steps
-  // with the same outputs. False, and nothing done, when there is none: the block engine has to run
-  // the group.
-  bool encode(Encoder& encoder, const FusedGroup& group);
+  // The kernel for these inputs: `group` has the same steps with the same outputs. Null when there
+  // is none: the block engine has to run the group.
+  std::unique_ptr<const Prepared> prepare(const FusedGroup& group);
+  // Gives the outputs memory and encodes what `prepare` returned for the group.
+  static void encode(Encoder& encoder, const FusedGroup& group);
 
  private:
   struct Steps {
@@ -40,6 +41,7 @@ class GeneratedKernels {
     uint32_t columns = 0, rows = 1;
     int per_thread = 1;
   };
+  struct PreparedKernel;
   // The kernel for one way in which the inputs lie in memory.
   struct Variant {
     enum class State : uint8_t { not_wanted, wanted, ready, impossible };

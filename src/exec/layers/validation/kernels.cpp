@@ -93,11 +93,26 @@ Ref<const Pipeline> Validator::on_dispatch(const Pipeline& pipeline,
     is_known = found != checked_.end();
     if (is_known) checked = found->second;
   }
-  if (is_known) return checked;
-  checked = make_checked(pipeline);
+  // A program's own: it was made before the validator was there, or not by the library.
+  return is_known ? checked : check_kernel(pipeline);
+}
+
+Ref<const Pipeline> Validator::check_kernel(const Pipeline& pipeline) {
+  Ref<const Pipeline> checked = make_checked(pipeline);
   std::lock_guard guard(mutex_);
   checked_.emplace(pipeline.identity(), checked);
   return checked;
+}
+
+// Under no lock: when the kernel is dispatched, its checked twin is there.
+void Validator::make_checked_twin(const KernelRequest& request, const Pipeline& pipeline) {
+  if (request.options().lowering == jit::Lowering::checked) return;
+  if (!dynamic_cast<const exec::JitKernel*>(&pipeline)) return;
+  {
+    std::lock_guard guard(mutex_);
+    if (checked_.contains(pipeline.identity())) return;
+  }
+  check_kernel(pipeline);
 }
 
 void Validator::note_writes(const Seen& seen) {
