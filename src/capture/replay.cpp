@@ -392,12 +392,12 @@ class Player {
     auto found = pipelines_.find(id);
     if (found != pipelines_.end()) return found->second;
     const Pipeline& recorded = capture_.pipelines.at(id);
-    jit::CompileOptions options = exec::user_kernel_options();
-    options.lowering = static_cast<jit::Lowering>(recorded.lowering);
-    exec::KernelLibrary& library = exec::KernelLibrary::get();
-    Ref<const exec::KernelRequest> request = make_ref<exec::KernelRequest>(
-        source_of(recorded), std::move(options), library.compiler_version());
-    return pipelines_.emplace(id, library.get(request)).first->second;
+    exec::KernelOptions options = exec::user_kernel_options();
+    options.variant = recorded.variant;
+    exec::Target& target = *exec::device_of(default_stream(default_device())).target;
+    Ref<const exec::KernelRequest> request =
+        make_ref<exec::KernelRequest>(source_of(recorded), options, target);
+    return pipelines_.emplace(id, exec::KernelLibrary::get().get(request)).first->second;
   }
 
   // --- ops that are called again ---

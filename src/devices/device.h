@@ -10,6 +10,7 @@
 
 #include "base/sync.h"
 #include "devices/command_list.h"
+#include "devices/target.h"
 
 namespace holdfast::kernels {
 class Backend;
@@ -53,6 +54,8 @@ class Device {
   // What encodes the library's ops for this device (kernels/backend.h): set when the process
   // starts, before any queue exists.
   kernels::Backend* backend = nullptr;
+  // What kernels for this device are compiled for. Set as well.
+  Target* target = nullptr;
 };
 
 // Is the calling thread running commands? They may do what the host may not.

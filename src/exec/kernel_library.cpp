@@ -105,11 +105,11 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
     ++stats_.misses;
   }
   Ref<Pipeline> pipeline;
-  std::optional<jit::CompiledKernel> compiled;
+  std::unique_ptr<const Binary> compiled;
   std::exception_ptr error;
   try {
     pipeline = load_from_disk(*request);
-    if (!pipeline) pipeline = compile(*request, compiled.emplace());
+    if (!pipeline) pipeline = compile(*request, compiled);
   } catch (...) {
     error = std::current_exception();
   }
@@ -141,7 +141,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
 
 // A source whose key does not say what it includes.
 Ref<Pipeline> KernelLibrary::compile_alone(const KernelRequest& request) {
-  jit::CompiledKernel compiled;
+  std::unique_ptr<const Binary> compiled;
   try {
     Ref<Pipeline> pipeline = compile(request, compiled);
     std::lock_guard guard(mutex_);
@@ -166,11 +166,13 @@ void set_origin(Pipeline& pipeline, const KernelRequest& request) {
 Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   if (!parts_.disk) return nullptr;
   auto start = sync::now();
-  std::optional<jit::CompiledKernel> found = parts_.disk->load(request);
+  std::optional<std::string> found = parts_.disk->load(request);
   if (!found) return nullptr;
   Ref<Pipeline> pipeline;
   try {
-    pipeline = parts_.load(request.source().kernel, std::move(*found));
+    std::unique_ptr<const Binary> binary = request.target().load(*found);
+    if (!binary) throw std::runtime_error("not the bytes of a kernel");
+    pipeline = binary->make_pipeline(request.source().kernel);
     set_origin(*pipeline, request);
   } catch (const std::exception&) {
     // Damaged in a way that the checksum did not see: made by another program, or on purpose.
@@ -183,13 +185,14 @@ Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   return pipeline;
 }
 
-Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request, jit::CompiledKernel& compiled) {
+Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request,
+                                     std::unique_ptr<const Binary>& binary) {
   if (fault::hit(fault::Point::compile)) {
     throw std::runtime_error("[" + request.source().kernel + "] injected failure of a compilation");
   }
   auto start = sync::now();
-  compiled = parts_.compile(request);
-  Ref<Pipeline> pipeline = parts_.load(request.source().kernel, compiled);
+  binary = request.target().compile(request.source(), request.options());
+  Ref<Pipeline> pipeline = binary->make_pipeline(request.source().kernel);
   set_origin(*pipeline, request);
   std::lock_guard guard(mutex_);
   ++stats_.compiles;

@@ -1,5 +1,5 @@
-// KernelLibrary: pipelines by content. What was compiled once is found again: in memory, bounded by
-// a number of entries, and on disk.
+// KernelLibrary: pipelines by content and target. What was compiled once is found again: in memory,
+// bounded by a number of entries, and on disk.
 //
 // It cannot confuse kernels (keys are compared in full after the hash), and it cannot take one away
 // from running work (command lists own their pipelines; the library only drops its own reference).
@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -25,13 +24,7 @@ namespace holdfast::exec {
 
 class KernelLibrary {
  public:
-  // What the library works with: the JIT of the CPU device, or stand-ins of a test.
   struct Parts {
-    // May be called from several threads at once, for different kernels.
-    std::function<jit::CompiledKernel(const KernelRequest&)> compile;
-    // Throws when the machine code is not sound. `name` is for messages.
-    std::function<Ref<Pipeline>(const std::string& name, jit::CompiledKernel kernel)> load;
-    std::string compiler_version;
     size_t capacity = 1024;           // entries kept in memory, at least 1
     std::unique_ptr<DiskCache> disk;  // may be null
     // The ablation, for tests: kernels of one name are taken for the same kernel.
@@ -51,13 +44,12 @@ class KernelLibrary {
   // that has to be waited for or made, builds with HOLDFAST_CHECKS throw std::logic_error.
   static inline thread_local bool only_finds = false;
 
-  const std::string& compiler_version() const { return parts_.compiler_version; }
   KernelCacheStats stats() const;
   void reset_stats();
   // Forgets what is in memory; what is on disk stays.
   void clear();
 
-  // The JIT of the CPU device, the settings of the environment, the user's disk cache.
+  // The settings of the environment, the user's disk cache.
   static Parts process_parts();
   // The library of the process: made at first use, never destroyed.
   static KernelLibrary& get();
@@ -73,7 +65,8 @@ class KernelLibrary {
   Ref<Pipeline> find_or_make(const Ref<const KernelRequest>& request);
   Ref<Pipeline> compile_alone(const KernelRequest& request);
   Ref<Pipeline> load_from_disk(const KernelRequest& request);
-  Ref<Pipeline> compile(const KernelRequest& request, jit::CompiledKernel& compiled);
+  // `binary`: what it was made of.
+  Ref<Pipeline> compile(const KernelRequest& request, std::unique_ptr<const Binary>& binary);
   Entry* find(const KernelRequest& request);
   void link_first(Entry& entry);
   void unlink(Entry& entry);

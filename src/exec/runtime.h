@@ -52,6 +52,9 @@ class Runtime {
   std::atomic<std::atomic<Queue*>*> table_[blocks] = {};
 };
 
+// The device that the stream's commands run on.
+inline Device& device_of(const Stream& stream) { return Runtime::get().queue(stream).device(); }
+
 // Each thread's default streams and device override.
 struct ThreadStreams {
   std::optional<Stream> defaults[2];           // by device type

@@ -13,7 +13,7 @@ namespace holdfast::start {
 // says. Throws std::invalid_argument that names the variable; the next use tries again.
 void before_first_buffer();
 // Once, when the runtime can be used and before it has a queue: gives the devices what encodes ops
-// for them, and starts what the environment asks for.
+// and compiles kernels for them, and starts what the environment asks for.
 void runtime(exec::Runtime& runtime);
 
 }  // namespace holdfast::start

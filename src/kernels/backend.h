@@ -15,7 +15,7 @@
 #include <holdfast/array.h>
 #include <holdfast/encoder.h>
 
-#include "exec/runtime.h"
+#include "exec/queue.h"
 #include "graph/op.h"
 #include "kernels/plan/attention.h"
 #include "kernels/plan/convolution.h"
@@ -150,8 +150,9 @@ class Backend {
   // --- element-wise programs ---
 
   // Called with no queue locked, for a group with a cache: what `fused` is given as
-  // FusedGroup::prepared. Null: nothing.
-  virtual std::unique_ptr<const Prepared> prepare_fused(const FusedGroup& /*group*/) {
+  // FusedGroup::prepared on that device. Null: nothing.
+  virtual std::unique_ptr<const Prepared> prepare_fused(exec::Device& /*device*/,
+                                                        const FusedGroup& /*group*/) {
     return nullptr;
   }
   // One pass over the group's shape.
@@ -160,10 +161,6 @@ class Backend {
                     std::vector<array>& outputs) = 0;
 };
 
-// Of the device that the stream's queue runs on.
-inline Backend& backend_of(const Stream& stream) {
-  return *exec::Runtime::get().queue(stream).device().backend;
-}
 inline Backend& backend_of(Encoder& encoder) { return *encoder.queue().device().backend; }
 
 }  // namespace holdfast::kernels

@@ -1,5 +1,6 @@
-// Where the process is put together: which backend encodes ops for which device, and which layers
-// run from the start.
+// Where the process is put together: which backend encodes ops for which device, what kernels are
+// compiled for there, and which layers run from the start.
+#include "devices/cpu/cpu_target.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/chaos/chaos.h"
 #include "exec/layers/validation/validator.h"
@@ -16,6 +17,7 @@ void before_first_buffer() {
 
 void runtime(exec::Runtime& runtime) {
   runtime.cpu_device().backend = &kernels::cpu::CpuBackend::get();
+  runtime.cpu_device().target = &exec::cpu_target();
   exec::capture::start_from_environment();
 }
 

@@ -7,6 +7,7 @@
 #include <holdfast/utils.h>
 
 #include "base/text.h"
+#include "exec/runtime.h"
 #include "kernels/backend.h"
 #include "kernels/plan/elementwise.h"
 
@@ -53,8 +54,9 @@ std::unique_ptr<const Prepared> CompiledSteps::prepare(const Stream& stream,
                                                        std::vector<array>& outputs) {
   if (!have_one_shape(outputs)) return nullptr;
   Steps steps = steps_to(outputs);
-  return kernels::backend_of(stream).prepare_fused(
-      {&outputs.back().shape(), inputs, 0, std::span(steps.data(), steps.size()), &cache_});
+  exec::Device& device = exec::device_of(stream);
+  return device.backend->prepare_fused(
+      device, {&outputs.back().shape(), inputs, 0, std::span(steps.data(), steps.size()), &cache_});
 }
 
 void CompiledSteps::encode(Encoder& encoder, const Prepared* prepared,

@@ -18,13 +18,19 @@ namespace {
 // Notes for each compilation whether the thread held a stream.
 struct CompilesSeen {
   explicit CompilesSeen(FakeMetal& metal) {
-    metal.hook = [this](const exec::KernelRequest&) {
+    metal.hook = [this](const msl::KernelSource&) {
       ++all;
       locked += KernelLibrary::only_finds;
     };
   }
   int all = 0, locked = 0;
 };
+
+Ref<const exec::KernelRequest> nothing_request() {
+  exec::Target& target = *exec::device_of(default_stream(default_device())).target;
+  return make_ref<exec::KernelRequest>(named_source("nothing", "NATIVE nothing ;"),
+                                       exec::KernelOptions{}, target);
+}
 
 // An op of the library that asks for its kernel too late.
 class LateOp final : public Op {
@@ -35,7 +41,7 @@ class LateOp final : public Op {
     encoder.allocate(outputs[0]);
     const int32_t zero = 0;
     encoder.fill(outputs[0], &zero);
-    KernelLibrary::get().get(request_for("NATIVE nothing ;"));
+    KernelLibrary::get().get(nothing_request());
   }
 };
 
@@ -72,7 +78,7 @@ TEST_CASE("prepare: a program's primitive may compile while it is encoded") {
   metal.define("nothing", [](std::span<void* const>, int64_t) {});
   array y = make_op("own", default_stream(default_device()), {}, {1},
                     [](Encoder& encoder, const std::vector<array>&, std::vector<array>& out) {
-                      KernelLibrary::get().get(request_for("NATIVE nothing ;"));
+                      KernelLibrary::get().get(nothing_request());
                       encoder.allocate(out[0]);
                       const int32_t seven = 7;
                       encoder.fill(out[0], &seven);
@@ -93,7 +99,7 @@ TEST_CASE(
 #if HOLDFAST_CHECKS
   CHECK_THROWS_WITH_AS(run(), doctest::Contains("while its stream is locked"), std::logic_error);
   CHECK(seen.all == 0);
-  KernelLibrary::get().get(request_for("NATIVE nothing ;"));
+  KernelLibrary::get().get(nothing_request());
   run();  // one that is there is only found
 #else
   run();

@@ -173,7 +173,7 @@ TEST_CASE("checked kernels are compiled with no stream locked") {
   if (!metal::is_available()) return;
   struct Compilations : exec::Layer {
     void on_pipeline(const exec::KernelRequest& request, const exec::Pipeline&) override {
-      if (request.options().lowering != jit::Lowering::checked) return;
+      if (request.options().variant != request.target().checked_variant()) return;
       ++all;
       locked += exec::KernelLibrary::only_finds;
     }

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "base/environment.h"
-#include "devices/cpu/jit/dispatch.h"
 #include "exec/background.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/copy.h"
@@ -69,7 +68,8 @@ const array& last_output(const FusedGroup& group) {
 
 }  // namespace
 
-GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps) {
+GeneratedKernels::GeneratedKernels(exec::Target& target, std::span<const FusedStep> steps)
+    : target_(target) {
   Steps own{{steps.begin(), steps.end()}, {}};
   for (FusedStep& step : own.list) {
     own.is_output.push_back(step.output != nullptr);
@@ -121,7 +121,7 @@ std::shared_ptr<GeneratedKernels::Variant> GeneratedKernels::variant_for(const W
   return variant;
 }
 
-void GeneratedKernels::make(const Steps& steps, Variant& variant) noexcept {
+void GeneratedKernels::make(exec::Target& target, const Steps& steps, Variant& variant) noexcept {
   using State = Variant::State;
   try {
     std::optional<std::string> text =
@@ -134,12 +134,9 @@ void GeneratedKernels::make(const Steps& steps, Variant& variant) noexcept {
     msl::KernelSource source;
     source.kernel = source.entry = "compiled";
     source.text = std::move(*text);
-    jit::CompileOptions options;
-    options.instruction_set = jit::host_instruction_set();
-    exec::KernelLibrary& library = exec::KernelLibrary::get();
     variant.request =
-        make_ref<exec::KernelRequest>(std::move(source), options, library.compiler_version());
-    library.get(variant.request);
+        make_ref<exec::KernelRequest>(std::move(source), exec::KernelOptions{}, target);
+    exec::KernelLibrary::get().get(variant.request);
     variant.state.store(State::ready, std::memory_order_release);
   } catch (const std::exception&) {
     // No compiler, or no memory: the block engine does as well.
@@ -154,9 +151,10 @@ Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>
   if (variant->state.load(std::memory_order_relaxed) == State::not_wanted &&
       variant->state.compare_exchange_strong(expected, State::wanted)) {
     if (is_forced())
-      make(*steps_, *variant);
+      make(target_, *steps_, *variant);
     else
-      exec::run_in_background([steps = steps_, variant] { make(*steps, *variant); });
+      exec::run_in_background(
+          [&target = target_, steps = steps_, variant] { make(target, *steps, *variant); });
   }
   if (variant->state.load(std::memory_order_acquire) != State::ready) return nullptr;
   try {

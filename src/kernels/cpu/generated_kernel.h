@@ -22,7 +22,7 @@ namespace holdfast::kernels::cpu {
 // Of one group. Any thread may use it at any time.
 class GeneratedKernels {
  public:
-  explicit GeneratedKernels(std::span<const FusedStep> steps);
+  GeneratedKernels(exec::Target& target, std::span<const FusedStep> steps);
 
   // The kernel for these inputs: `group` has the same steps with the same outputs. Null when there
   // is none: the block engine has to run the group.
@@ -54,8 +54,9 @@ class GeneratedKernels {
   bool find_walk(const FusedGroup& group, Walk& walk) const;
   std::shared_ptr<Variant> variant_for(const Walk& walk);
   Ref<exec::Pipeline> pipeline_of(const std::shared_ptr<Variant>& variant) const;
-  static void make(const Steps& steps, Variant& variant) noexcept;
+  static void make(exec::Target& target, const Steps& steps, Variant& variant) noexcept;
 
+  exec::Target& target_;
   std::shared_ptr<const Steps> steps_;
   size_t outputs_ = 0;
   int64_t weight_ = 0;             // of the steps, in chained steps of the block engine

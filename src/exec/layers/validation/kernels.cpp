@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "devices/cpu/jit_kernel.h"
 #include "exec/kernel_library.h"
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
@@ -33,12 +32,11 @@ bool has_same_arguments(const Pipeline& a, const Pipeline& b) {
 Ref<const Pipeline> make_checked(const Pipeline& pipeline) {
   try {
     const KernelRequest& request = *request_of(pipeline);
-    jit::CompileOptions options = request.options();
-    options.lowering = jit::Lowering::checked;
+    exec::KernelOptions options = request.options();
+    options.variant = request.target().checked_variant();
     options.guarded = false;
-    exec::KernelLibrary& library = exec::KernelLibrary::get();
-    Ref<const Pipeline> checked =
-        library.get(make_ref<KernelRequest>(request.source(), options, library.compiler_version()));
+    Ref<const Pipeline> checked = exec::KernelLibrary::get().get(
+        make_ref<KernelRequest>(request.source(), options, request.target()));
     if (!has_same_arguments(pipeline, *checked)) throw std::runtime_error("its arguments differ");
     return checked;
   } catch (const std::exception& error) {
@@ -80,7 +78,7 @@ messages::KernelPlaces places_of(const Pipeline& pipeline, const exec::KernelFin
 Ref<const Pipeline> Validator::on_dispatch(const Pipeline& pipeline,
                                            std::span<exec::BoundSlot> slots) {
   if (!checks_.has(Check::kernels) || !pipeline.origin) return nullptr;
-  if (!dynamic_cast<const exec::JitKernel*>(&pipeline)) return nullptr;
+  if (request_of(pipeline)->target().checked_variant() == 0) return nullptr;
   Ref<const Pipeline> checked;
   bool is_known = false;
   {
@@ -106,8 +104,8 @@ Ref<const Pipeline> Validator::check_kernel(const Pipeline& pipeline) {
 
 // Under no lock: when the kernel is dispatched, its checked twin is there.
 void Validator::make_checked_twin(const KernelRequest& request, const Pipeline& pipeline) {
-  if (request.options().lowering == jit::Lowering::checked) return;
-  if (!dynamic_cast<const exec::JitKernel*>(&pipeline)) return;
+  const uint64_t checked = request.target().checked_variant();
+  if (checked == 0 || request.options().variant == checked) return;
   {
     std::lock_guard guard(mutex_);
     if (checked_.contains(pipeline.identity())) return;

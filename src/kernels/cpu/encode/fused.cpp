@@ -540,8 +540,10 @@ class FusedPlanner {
 
 }  // namespace
 
-std::unique_ptr<const Prepared> CpuBackend::prepare_fused(const FusedGroup& group) {
-  return group.cache->get([&] { return GeneratedKernels(group.steps); }).prepare(group);
+std::unique_ptr<const Prepared> CpuBackend::prepare_fused(exec::Device& device,
+                                                          const FusedGroup& group) {
+  auto& kernels = group.cache->get([&] { return GeneratedKernels(*device.target, group.steps); });
+  return kernels.prepare(group);
 }
 
 void CpuBackend::fused(Encoder& encoder, const FusedGroup& group) {
