@@ -13,7 +13,6 @@
 #include <holdfast/ops.h>
 #include <holdfast/transforms.h>
 
-#include "devices/cpu/jit/dispatch.h"
 #include "exec/add_dispatch.h"
 #include "exec/allocator.h"
 #include "exec/kernel_library.h"
