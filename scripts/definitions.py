@@ -63,7 +63,7 @@ def skip_braces(text, at):
 
 
 def functions(text):
-    """(qualified name, line, is it a definition) of each function of a file."""
+    """(qualified name, line, is it a definition, is it in its class) of each function of a file."""
     text = DIRECTIVE.sub(blank, TOKEN.sub(blank, text))
     scopes, start, at, parentheses = [], 0, 0, 0
     while at < len(text):
@@ -76,11 +76,12 @@ def functions(text):
         kind, name = classify(head)
         if kind == "function":
             line = text.count("\n", 0, at - len(head.lstrip())) + 1
-            yield "::".join(scopes + [name]), line, character == "{"
+            is_in_class = bool(scopes) and scopes[-1][0] == "class"
+            yield "::".join([scope for _, scope in scopes] + [name]), line, character == "{", is_in_class
         if character == "}" and scopes:
             scopes.pop()
         if character == "{" and kind in ("namespace", "class"):
-            scopes.append(name)
+            scopes.append((kind, name))
         elif character == "{":
             at = skip_braces(text, at) - 1
         at += 1
@@ -89,15 +90,17 @@ def functions(text):
 
 def misplaced(root, paths, layer_of):
     """(name, (path, line), headers that declare it) of each definition in a source file of another layer than they are."""
-    declared, defined = {}, []
+    declared, defined, own_classes = {}, [], set()
     for path in paths:
         if not path.endswith((".h", ".cpp")):
             continue
-        for name, line, is_definition in functions((root / path).read_text(encoding="utf-8", errors="replace")):
+        for name, line, is_definition, is_in_class in functions((root / path).read_text(encoding="utf-8", errors="replace")):
             if ANONYMOUS in name:
                 continue
             if path.endswith(".h"):
                 declared.setdefault(name, set()).add(path)
+            elif is_in_class:
+                own_classes.add((path, name.rpartition("::")[0]))
             elif is_definition:
                 defined.append((name, path, line))
     # A class may be named through a using declaration, from another namespace than its own.
@@ -105,6 +108,8 @@ def misplaced(root, paths, layer_of):
     for name in declared:
         by_method.setdefault(tuple(name.split("::")[-2:]), set()).add(name)
     for name, path, line in defined:
+        if (path, name.rpartition("::")[0]) in own_classes:
+            continue
         last = tuple(name.split("::")[-2:])
         names = {name} if name in declared else by_method.get(last, set()) if last[0][:1].isupper() else set()
         headers = set().union(*(declared[found] for found in names))

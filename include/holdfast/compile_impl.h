@@ -87,7 +87,8 @@ class Compiled final : public detail::PreparedOp {
   // Says what is computed: the same for equal steps on operands of equal dtypes.
   std::string lib_name() const;
 
-  std::unique_ptr<const detail::Prepared> prepare(const std::vector<array>& inputs,
+  std::unique_ptr<const detail::Prepared> prepare(exec::Device& device,
+                                                  const std::vector<array>& inputs,
                                                   std::vector<array>& outputs) override;
   void encode_prepared(Encoder& encoder, const detail::Prepared* prepared,
                        const std::vector<array>& inputs, std::vector<array>& outputs) override;

@@ -13,6 +13,10 @@ namespace holdfast {
 
 class Encoder;
 
+namespace exec {
+class Device;
+}
+
 namespace detail {
 
 struct FusedGroup;
@@ -37,11 +41,13 @@ class Op : public Primitive {
   }
   virtual void encode(Encoder& encoder, const std::vector<array>& inputs,
                       std::vector<array>& outputs) = 0;
-  // Called before each encoding, with no stream locked: encoding neither compiles nor waits. Inputs
-  // have been encoded, outputs have no memory. When it throws, the node can be evaluated again.
-  // Several nodes may share an op, on several threads: what was made ready for a call is not kept
-  // in the op but returned, and passed to `encode_prepared`. Null: nothing is needed.
-  virtual std::unique_ptr<const Prepared> prepare(const std::vector<array>& /*inputs*/,
+  // Called before each encoding for the device, with no stream locked: encoding neither compiles
+  // nor waits. Inputs have been encoded, outputs have no memory. When it throws, the node can be
+  // evaluated again. Several nodes may share an op, on several threads: what was made ready for a
+  // call is not kept in the op but returned, and passed to `encode_prepared`. Null: nothing is
+  // needed.
+  virtual std::unique_ptr<const Prepared> prepare(exec::Device& /*device*/,
+                                                  const std::vector<array>& /*inputs*/,
                                                   std::vector<array>& /*outputs*/) {
     return nullptr;
   }
@@ -83,14 +89,12 @@ class Op : public Primitive {
 class PreparedOp : public Op {
  public:
   using Op::Op;
-  std::unique_ptr<const Prepared> prepare(const std::vector<array>& inputs,
+  std::unique_ptr<const Prepared> prepare(exec::Device& device, const std::vector<array>& inputs,
                                           std::vector<array>& outputs) override = 0;
   void encode_prepared(Encoder& encoder, const Prepared* prepared, const std::vector<array>& inputs,
                        std::vector<array>& outputs) override = 0;
   void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) final {
-    encode_prepared(encoder, prepare(inputs, outputs).get(), inputs, outputs);
-  }
+              std::vector<array>& outputs) final;
 };
 
 // An element-wise primitive: `traits_.elementwise` is set, and evaluation passes whole groups.

@@ -393,7 +393,7 @@ class Player {
     const Pipeline& recorded = capture_.pipelines.at(id);
     exec::KernelOptions options = exec::user_kernel_options();
     options.variant = recorded.variant;
-    exec::Target& target = *exec::device_of(default_stream(default_device())).target;
+    exec::Target& target = exec::target_of(default_stream(default_device()));
     Ref<const exec::KernelRequest> request =
         make_ref<exec::KernelRequest>(source_of(recorded), options, target);
     return pipelines_.emplace(id, exec::KernelLibrary::get().get(request)).first->second;

@@ -20,9 +20,9 @@ Kernel::Kernel(std::string source, std::string entry, std::vector<Constant> cons
     whole.constants.push_back({constant.index, "", std::move(constant.type), constant.bits});
   }
   whole.parts.push_back({"source", 0, whole.text.size()});
-  exec::Device& device = exec::device_of(default_stream(default_device()));
+  exec::Target& target = exec::target_of(default_stream(default_device()));
   Ref<const exec::KernelRequest> request =
-      make_ref<exec::KernelRequest>(std::move(whole), exec::user_kernel_options(), *device.target);
+      make_ref<exec::KernelRequest>(std::move(whole), exec::user_kernel_options(), target);
   auto pipeline = std::make_shared<Ref<exec::Pipeline>>(exec::KernelLibrary::get().get(request));
   pipeline_ = std::shared_ptr<const exec::Pipeline>(pipeline, pipeline->get());
 }

@@ -9,7 +9,7 @@
 #include <holdfast/stream.h>
 
 #include "base/sync.h"
-#include "devices/device.h"
+#include "devices/cpu/cpu_device.h"
 #include "exec/queue.h"
 
 namespace holdfast::exec {
@@ -36,13 +36,20 @@ class Runtime {
   // Queues that exist, for tests: they do not grow with the number of threads that ever lived.
   size_t queue_count();
 
-  Device& cpu_device() { return *cpu_; }
+  CpuDevice& cpu_device() { return *cpu_; }
+  // What runs the work of a device as programs name it.
+  Device& device(const holdfast::Device& named) {
+    return named == holdfast::Device::gpu && gpu_ ? *gpu_ : *cpu_;
+  }
+  // The memory that a device works on. Starts nothing for the CPU's.
+  static MemorySpace& memory_of(const holdfast::Device& named);
 
  private:
   Runtime();
   static void at_exit();
 
-  std::unique_ptr<Device> cpu_;
+  std::unique_ptr<CpuDevice> cpu_;
+  std::unique_ptr<Device> gpu_;  // null: the CPU's cores, under a GPU's rules
   sync::Mutex mutex_;
   // Guarded by mutex_. A queue lives as long as the process; `table_` is its place by index.
   std::vector<std::unique_ptr<Queue>> queues_;
@@ -52,8 +59,13 @@ class Runtime {
   std::atomic<std::atomic<Queue*>*> table_[blocks] = {};
 };
 
-// The device that the stream's commands run on.
-inline Device& device_of(const Stream& stream) { return Runtime::get().queue(stream).device(); }
+// What kernels for the stream are compiled for: where its device has no kernels, the host runs
+// them.
+inline Target& target_of(const Stream& stream) {
+  Runtime& runtime = Runtime::get();
+  Target* target = runtime.queue(stream).device().target;
+  return target ? *target : *runtime.cpu_device().target;
+}
 
 // Each thread's default streams and device override.
 struct ThreadStreams {

@@ -42,7 +42,7 @@ class Kernel {
     CustomKernel::Sizes grid_sizes = checked_grid(grid, "the grid");
     CustomKernel::Sizes group_sizes = checked_grid(threadgroup, "the threadgroup");
     const Stream stream = to_stream(s);
-    exec::Target& target = *exec::device_of(stream).target;
+    exec::Target& target = exec::target_of(stream);
     check_threads(grid_sizes, group_sizes, target.limits());
     Ref<const KernelVariant> variant = variant_for(
         target, inputs, dtypes, template_arguments,

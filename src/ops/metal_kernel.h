@@ -41,7 +41,7 @@ class CustomKernel final : public PreparedOp {
         ensure_row_contiguous_(ensure_row_contiguous) {}
 
   // Compiles the kernel or finds it.
-  std::unique_ptr<const Prepared> prepare(const std::vector<array>& inputs,
+  std::unique_ptr<const Prepared> prepare(exec::Device& device, const std::vector<array>& inputs,
                                           std::vector<array>& outputs) override;
   void encode_prepared(Encoder& encoder, const Prepared* prepared, const std::vector<array>& inputs,
                        std::vector<array>& outputs) override;

@@ -21,9 +21,16 @@ void fill(Encoder& encoder, array& output, float value) {
 
 }  // namespace
 
-std::unique_ptr<const Prepared> CustomKernel::prepare(const std::vector<array>&,
+std::unique_ptr<const Prepared> CustomKernel::prepare(exec::Device& device,
+                                                      const std::vector<array>&,
                                                       std::vector<array>&) {
-  return std::make_unique<PreparedKernel>(exec::KernelLibrary::get().get(variant_->request));
+  if (!device.target) throw exec::NoKernel();
+  Ref<const exec::KernelRequest> request = variant_->request;
+  // The host runs what the stream's device has no kernels for.
+  if (&request->target() != device.target) {
+    request = make_ref<exec::KernelRequest>(request->source(), request->options(), *device.target);
+  }
+  return std::make_unique<PreparedKernel>(exec::KernelLibrary::get().get(request));
 }
 
 void CustomKernel::encode_prepared(Encoder& encoder, const Prepared* prepared,

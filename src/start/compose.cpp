@@ -16,8 +16,15 @@ void before_first_buffer() {
 }
 
 void runtime(exec::Runtime& runtime) {
-  runtime.cpu_device().backend = &kernels::cpu::CpuBackend::get();
-  runtime.cpu_device().target = &exec::cpu_target();
+  exec::Device& cpu = runtime.cpu_device();
+  cpu.backend = &kernels::cpu::CpuBackend::get();
+  cpu.target = &exec::cpu_target();
+  // Where there is no GPU these are the CPU's cores.
+  exec::Device& gpu = runtime.device(Device::gpu);
+  if (&gpu != &cpu) {
+    gpu.backend = &kernels::Backend::none();
+    gpu.target = cpu.target;
+  }
   exec::capture::start_from_environment();
 }
 

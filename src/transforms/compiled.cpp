@@ -7,7 +7,6 @@
 #include <holdfast/utils.h>
 
 #include "base/text.h"
-#include "exec/runtime.h"
 #include "kernels/backend.h"
 #include "kernels/plan/elementwise.h"
 
@@ -49,12 +48,11 @@ CompiledSteps::Steps CompiledSteps::steps_to(std::vector<array>& outputs) const 
   return steps;
 }
 
-std::unique_ptr<const Prepared> CompiledSteps::prepare(const Stream& stream,
+std::unique_ptr<const Prepared> CompiledSteps::prepare(exec::Device& device,
                                                        const std::vector<array>& inputs,
                                                        std::vector<array>& outputs) {
   if (!have_one_shape(outputs)) return nullptr;
   Steps steps = steps_to(outputs);
-  exec::Device& device = exec::device_of(stream);
   return device.backend->prepare_fused(
       device, {&outputs.back().shape(), inputs, 0, std::span(steps.data(), steps.size()), &cache_});
 }
@@ -191,9 +189,10 @@ Compiled::~Compiled() = default;
 std::string Compiled::lib_name() const { return steps_->name(); }
 const char* Compiled::name() const { return detail::primitive_name; }
 
-std::unique_ptr<const detail::Prepared> Compiled::prepare(const std::vector<array>& inputs,
+std::unique_ptr<const detail::Prepared> Compiled::prepare(exec::Device& device,
+                                                          const std::vector<array>& inputs,
                                                           std::vector<array>& outputs) {
-  return steps_->prepare(stream(), inputs, outputs);
+  return steps_->prepare(device, inputs, outputs);
 }
 
 void Compiled::encode_prepared(Encoder& encoder, const detail::Prepared* prepared,

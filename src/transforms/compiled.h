@@ -24,7 +24,7 @@ class CompiledSteps {
   CompiledSteps(std::span<const Call* const> calls, std::span<const int> inputs,
                 std::span<const int> outputs, std::span<const ValueInfo> values);
 
-  std::unique_ptr<const Prepared> prepare(const Stream& stream, const std::vector<array>& inputs,
+  std::unique_ptr<const Prepared> prepare(exec::Device& device, const std::vector<array>& inputs,
                                           std::vector<array>& outputs);
   void encode(Encoder& encoder, const Prepared* prepared, const std::vector<array>& inputs,
               std::vector<array>& outputs);

@@ -24,7 +24,7 @@ class FakeMetal {
 
   explicit FakeMetal(size_t capacity = 64, const std::string& disk_folder = "")
       : target_(*this),
-        device_(exec::device_of(default_stream(default_device()))),
+        device_(exec::Runtime::get().queue(default_stream(default_device())).device()),
         outer_target_(std::exchange(device_.target, &target_)),
         library_(parts(capacity, disk_folder)) {
     exec::KernelLibrary::replace(&library_);

@@ -27,7 +27,7 @@ struct CompilesSeen {
 };
 
 Ref<const exec::KernelRequest> nothing_request() {
-  exec::Target& target = *exec::device_of(default_stream(default_device())).target;
+  exec::Target& target = exec::target_of(default_stream(default_device()));
   return make_ref<exec::KernelRequest>(named_source("nothing", "NATIVE nothing ;"),
                                        exec::KernelOptions{}, target);
 }
