@@ -41,11 +41,12 @@ class Op : public Primitive {
   }
   virtual void encode(Encoder& encoder, const std::vector<array>& inputs,
                       std::vector<array>& outputs) = 0;
-  // Called before each encoding for the device, with no stream locked: encoding neither compiles
-  // nor waits. Inputs have been encoded, outputs have no memory. When it throws, the node can be
-  // evaluated again. Several nodes may share an op, on several threads: what was made ready for a
-  // call is not kept in the op but returned, and passed to `encode_prepared`. Null: nothing is
-  // needed.
+  // Called before each encoding for the device, with no stream locked: the place for what takes
+  // long. (Encoding itself neither compiles nor waits: an op that finds a kernel not ready then is
+  // rolled back, and encoded again when it is.) Inputs have been encoded, outputs have no memory.
+  // When it throws, the node can be evaluated again. Several nodes may share an op, on several
+  // threads: what was made ready for a call is not kept in the op but returned, and passed to
+  // `encode_prepared`. Null: nothing is needed.
   virtual std::unique_ptr<const Prepared> prepare(exec::Device& /*device*/,
                                                   const std::vector<array>& /*inputs*/,
                                                   std::vector<array>& /*outputs*/) {

@@ -11,13 +11,6 @@
 namespace holdfast::exec {
 namespace {
 
-void check_may_wait(const KernelRequest& request) {
-  if (!HOLDFAST_CHECKS || !KernelLibrary::only_finds) return;
-  throw std::logic_error("[" + request.source().kernel +
-                         "] a kernel that is not ready was asked for while its stream is locked; "
-                         "Op::prepare is the place for that");
-}
-
 double milliseconds_since(sync::Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(sync::now() - start).count();
 }
@@ -57,46 +50,51 @@ KernelLibrary::KernelLibrary(Parts parts) : parts_(std::move(parts)) {
 KernelLibrary::~KernelLibrary() = default;
 
 Ref<Pipeline> KernelLibrary::get(const Ref<const KernelRequest>& request) {
-  Ref<Pipeline> pipeline = find_or_make(request);
+  Ref<Pipeline> pipeline = only_finds ? find_ready(*request) : find_or_make(request);
+  if (!pipeline) throw NotReady{request};
   layers::on_pipeline(*request, *pipeline);
   return pipeline;
 }
 
-Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& request) {
-  if (!request->is_cacheable()) {
-    check_may_wait(*request);
-    return compile_alone(*request);
+Ref<Pipeline> KernelLibrary::find_ready(const KernelRequest& request) {
+  if (Ref<Pipeline> pipeline = KernelsAtHand::find(request)) return pipeline;
+  std::unique_lock lock(mutex_);
+  Entry* entry = find(request);
+  return entry && entry->pipeline ? use(*entry, lock) : nullptr;
+}
+
+Ref<Pipeline> KernelLibrary::use(Entry& entry, std::unique_lock<sync::Mutex>& lock) {
+  ++stats_.hits;
+  if (&entry != newest_) {
+    unlink(entry);
+    link_first(entry);
   }
+  if (mutated(Mutant::library_reference)) {
+    Pipeline* unowned = entry.pipeline.get();
+    lock.unlock();
+    sync::yield_point();
+    return Ref<Pipeline>(unowned);
+  }
+  return entry.pipeline;
+}
+
+Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& request) {
+  if (!request->is_cacheable()) return compile_alone(*request);
   Ref<Flight> flight;
   {
     std::unique_lock lock(mutex_);
     if (Entry* entry = find(*request)) {
-      if (entry->pipeline) {
-        ++stats_.hits;
-        if (entry != newest_) {
-          unlink(*entry);
-          link_first(*entry);
-        }
-        if (mutated(Mutant::library_reference)) {
-          Pipeline* unowned = entry->pipeline.get();
-          lock.unlock();
-          sync::yield_point();
-          return Ref<Pipeline>(unowned);
-        }
-        return entry->pipeline;
-      }
+      if (entry->pipeline) return use(*entry, lock);
       if (mutated(Mutant::library_single_flight)) {
         lock.unlock();
         return compile_alone(*request);
       }
-      check_may_wait(*request);
       ++stats_.waits;
       flight = entry->flight;
       flight->ended.wait(lock, [&] { return flight->has_ended; });
       if (flight->pipeline) return flight->pipeline;
       std::rethrow_exception(flight->error);
     }
-    check_may_wait(*request);
     flight = make_ref<Flight>();
     auto entry = std::make_unique<Entry>();
     entry->request = request;
@@ -266,6 +264,27 @@ void KernelLibrary::reset_stats() {
   std::lock_guard guard(mutex_);
   stats_ = {};
   stats_.capacity = parts_.capacity;
+}
+
+// --- kernels at hand ---
+
+thread_local KernelsAtHand* KernelsAtHand::innermost_ = nullptr;
+
+KernelsAtHand::~KernelsAtHand() {
+  if (innermost_ == this) innermost_ = outer_;
+}
+
+void KernelsAtHand::add(const Ref<const KernelRequest>& request) {
+  kernels_.push_back({request, KernelLibrary::get().get(request)});
+  if (innermost_ != this) outer_ = std::exchange(innermost_, this);
+}
+
+Ref<Pipeline> KernelsAtHand::find(const KernelRequest& request) {
+  if (!innermost_) return nullptr;
+  for (const Kernel& kernel : innermost_->kernels_) {
+    if (kernel.request->has_same_key(request)) return kernel.pipeline;
+  }
+  return nullptr;
 }
 
 }  // namespace holdfast::exec

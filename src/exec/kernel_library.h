@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <holdfast/kernel_cache.h>
 
@@ -21,6 +23,11 @@
 #include "exec/kernel_request.h"
 
 namespace holdfast::exec {
+
+// Thrown by KernelLibrary::get where a thread may neither compile nor wait.
+struct NotReady {
+  Ref<const KernelRequest> request;
+};
 
 class KernelLibrary {
  public:
@@ -40,8 +47,8 @@ class KernelLibrary {
   // memory, no compiler installed), and a source that is wrong is corrected, not tried again.
   Ref<Pipeline> get(const Ref<const KernelRequest>& request);
 
-  // While it is set on a thread, which holds a queue's lock then, `get` only finds: for a kernel
-  // that has to be waited for or made, builds with HOLDFAST_CHECKS throw std::logic_error.
+  // Set on a thread that holds a queue's lock: `get` throws NotReady for what has to be made or
+  // waited for.
   static inline thread_local bool only_finds = false;
 
   KernelCacheStats stats() const;
@@ -62,6 +69,8 @@ class KernelLibrary {
   struct Dropped;
   using Table = std::unordered_multimap<uint64_t, std::unique_ptr<Entry>>;
 
+  Ref<Pipeline> find_ready(const KernelRequest& request);
+  Ref<Pipeline> use(Entry& entry, std::unique_lock<sync::Mutex>& lock);
   Ref<Pipeline> find_or_make(const Ref<const KernelRequest>& request);
   Ref<Pipeline> compile_alone(const KernelRequest& request);
   Ref<Pipeline> load_from_disk(const KernelRequest& request);
@@ -83,6 +92,29 @@ class KernelLibrary {
   Entry* oldest_ = nullptr;
   size_t count_ = 0;
   KernelCacheStats stats_;
+};
+
+// Kernels that an encoding was found to need. While it lives, `get` finds them on this thread, so
+// that one that is encoded again comes further each time, however small the library is.
+class KernelsAtHand {
+ public:
+  KernelsAtHand() = default;
+  ~KernelsAtHand();
+  KernelsAtHand(const KernelsAtHand&) = delete;
+  KernelsAtHand& operator=(const KernelsAtHand&) = delete;
+  // With no queue locked. Throws what KernelLibrary::get throws.
+  void add(const Ref<const KernelRequest>& request);
+  // Of the calling thread; null when there is none.
+  static Ref<Pipeline> find(const KernelRequest& request);
+
+ private:
+  struct Kernel {
+    Ref<const KernelRequest> request;
+    Ref<Pipeline> pipeline;
+  };
+  std::vector<Kernel> kernels_;
+  KernelsAtHand* outer_ = nullptr;
+  static thread_local KernelsAtHand* innermost_;
 };
 
 }  // namespace holdfast::exec

@@ -15,8 +15,8 @@ std::pair<int64_t, int64_t> byte_interval(const array& a);
 class EncoderScope {
  public:
   // With `keeps_graph` the op's inputs stay reachable through its outputs: none is donated. An op
-  // of the library is given what it needs; a program's primitive may compile kernels and wait for
-  // them.
+  // of the library is encoded again when a kernel is not ready (exec::NotReady); a program's
+  // primitive may compile kernels and wait for them.
   EncoderScope(exec::Queue& queue, bool is_of_library, bool keeps_graph = false)
       : encoder(queue),
         keeps_graph_(keeps_graph),

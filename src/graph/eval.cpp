@@ -151,20 +151,37 @@ class Evaluator {
     waits_.push_back(event);
   }
 
-  // Calls `encode(queue)`, which encodes one op in a transaction. What the device has no kernel for
-  // is encoded for the host, and its outputs are copied to the device.
+  // Calls `encode(queue)`, which encodes one op in a transaction, until all kernels that it needs
+  // are there: they are compiled, and waited for, with no queue locked.
+  template <class Encode, class Outputs>
+  static Event encode_with_kernels(exec::Queue& queue, Encode encode, Outputs outputs) {
+    exec::KernelsAtHand kernels;
+    while (true) {
+      Ref<const exec::KernelRequest> missing;
+      try {
+        return encode(queue);
+      } catch (const exec::NotReady& kernel) {
+        missing = kernel.request;
+      }
+      for (array* output : outputs()) output->node()->data.reset();
+      kernels.add(missing);
+    }
+  }
+
+  // What the device has no kernel for is encoded for the host, and its outputs are copied to the
+  // device.
   template <class Encode, class Outputs>
   Event encode_on_device_or_host(exec::Queue& queue, std::span<const array> inputs, Encode encode,
                                  Outputs outputs) {
     try {
-      return encode(queue);
+      return encode_with_kernels(queue, encode, outputs);
     } catch (const exec::NoKernel&) {
     }
     const std::vector<array*> made = outputs();
     for (array* output : made) output->node()->data.reset();
     exec::Queue& host = touch(queue.host_queue());
     collect_waits(host, inputs);
-    const Event event = encode(host);
+    const Event event = encode_with_kernels(host, encode, outputs);
     if (&host == &queue || !event.valid()) return event;
     host.flush(event.serial());
     touch(queue);

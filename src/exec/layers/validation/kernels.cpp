@@ -28,6 +28,11 @@ bool has_same_arguments(const Pipeline& a, const Pipeline& b) {
                     });
 }
 
+bool has_checked_twin(const KernelRequest& request) {
+  const uint64_t checked = request.target().checked_variant();
+  return checked != 0 && request.options().variant != checked;
+}
+
 // Null when the kernel cannot be looked at; says why.
 Ref<const Pipeline> make_checked(const Pipeline& pipeline) {
   try {
@@ -91,21 +96,21 @@ Ref<const Pipeline> Validator::on_dispatch(const Pipeline& pipeline,
     is_known = found != checked_.end();
     if (is_known) checked = found->second;
   }
-  // A program's own: it was made before the validator was there, or not by the library.
   return is_known ? checked : check_kernel(pipeline);
 }
 
 Ref<const Pipeline> Validator::check_kernel(const Pipeline& pipeline) {
+  // With a queue locked: the library is asked for the kernel again without.
+  const Ref<const KernelRequest>& request = request_of(pipeline);
+  if (exec::KernelLibrary::only_finds && has_checked_twin(*request)) throw exec::NotReady{request};
   Ref<const Pipeline> checked = make_checked(pipeline);
   std::lock_guard guard(mutex_);
   checked_.emplace(pipeline.identity(), checked);
   return checked;
 }
 
-// Under no lock: when the kernel is dispatched, its checked twin is there.
 void Validator::make_checked_twin(const KernelRequest& request, const Pipeline& pipeline) {
-  const uint64_t checked = request.target().checked_variant();
-  if (checked == 0 || request.options().variant == checked) return;
+  if (!has_checked_twin(request)) return;
   {
     std::lock_guard guard(mutex_);
     if (checked_.contains(pipeline.identity())) return;

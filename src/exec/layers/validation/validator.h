@@ -91,7 +91,8 @@ class Validator final : public exec::Layer {
   void report_origin(const CommandList& list, const Command& command, const exec::Binding& binding,
                      bool is_nan, const messages::MadeNumbers& made, size_t numbers) noexcept;
 
-  // Without the mutex. Compiles what runs in place of the pipeline.
+  // Without the mutex. Compiles what runs in place of the pipeline; throws NotReady where the
+  // thread may not wait for that.
   void make_checked_twin(const KernelRequest& request, const Pipeline& pipeline);
   Ref<const Pipeline> check_kernel(const Pipeline& pipeline);
 
