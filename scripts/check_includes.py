@@ -84,7 +84,7 @@ PUBLIC_HEADERS = {
 # The wall between ops and devices: what may not be said in these folders, by kind.
 WALLED = ("src/ops/", "src/graph/", "src/transforms/")
 WALL = {
-    "include": (re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(kernels/cpu|devices/cpu|devices/cuda|devices/simulated)/', re.MULTILINE),
+    "include": (re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(kernels/(?:cpu|metal|cuda)|devices/(?:cpu|cuda|simulated))/', re.MULTILINE),
                 "includes what belongs to one back-end or device"),
     "backend": (re.compile(r"\bcpu::"), "names the CPU back-end"),
     "device": (re.compile(r"\bDevice::(cpu|gpu)\b"), "branches on the kind of a device"),
@@ -130,9 +130,10 @@ def source_files(root):
     for top in ("include", "src", "tools", "compat", "bindings", "benchmarks", "tests"):
         for path in sorted((root / top).rglob("*")):
             relative = path.relative_to(root).as_posix()
-            # The consumer project is a user of the installed package, and src/msl/include is what kernels include: neither is a
-            # part of the tree.
-            if path.suffix in SOURCE_SUFFIXES and path.is_file() and not relative.startswith(("tests/consumer/", "src/msl/include/")):
+            # The consumer project is a user of the installed package, and the others are what kernels include: neither is a part
+            # of the tree.
+            if path.suffix in SOURCE_SUFFIXES and path.is_file() and not relative.startswith(
+                ("tests/consumer/", "src/msl/include/", "src/kernels/metal/support/")):
                 yield relative
 
 

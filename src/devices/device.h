@@ -91,6 +91,9 @@ class Device {
   // Stops the workers, waiting for at most `limit` for submitted work.
   virtual void shut_down(std::chrono::nanoseconds limit) noexcept = 0;
 
+  // Does it run dispatch commands?
+  virtual bool runs_pipelines() const { return true; }
+
   // What encodes the library's ops for this device (kernels/backend.h): set when the process
   // starts, before any queue exists.
   kernels::Backend* backend = nullptr;

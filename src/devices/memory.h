@@ -58,7 +58,8 @@ struct Storage {
   void stamp(DeviceQueue* queue, uint64_t serial);
   // Have the commands that use this storage been executed, leaving out those of `except`?
   bool is_idle(const DeviceQueue* except = nullptr);
-  // The one queue whose commands still use it; null when there is none or there are several.
+  // The one queue whose commands still use it and may reuse it; null when there is none or there
+  // are several.
   DeviceQueue* only_user();
 };
 

@@ -56,6 +56,8 @@ class Target {
   // every key; known without loading the compiler.
   virtual const std::string& identity() const = 0;
   virtual KernelLimits limits() const { return {}; }
+  // False: only `load` works.
+  virtual bool has_compiler() const { return true; }
   // Throws msl::CompileError for the source's faults, and std::runtime_error where there is no
   // compiler.
   virtual std::unique_ptr<const Binary> compile(const msl::KernelSource& source,

@@ -47,6 +47,8 @@ DeviceQueue* Storage::only_user() {
     if (user && !mutated(Mutant::recycle_shared)) return nullptr;
     user = use.queue;
   }
+  // A queue of another space, which copies it, has no use for it.
+  if (user && &user->device.memory != space) return nullptr;
   return user;
 }
 

@@ -4,8 +4,7 @@
 #include <list>
 
 #include "base/sync.h"
-#include "devices/cpu/jit/compiler.h"
-#include "devices/target.h"
+#include "devices/cpu/cpu_target.h"
 #include "exec/layers/capture/capture.h"
 
 namespace holdfast::metal {
@@ -24,10 +23,7 @@ Path& path() {
 
 }  // namespace
 
-bool is_available() {
-  static const bool has_compiler = jit::default_compiler_version() != "none";
-  return has_compiler;
-}
+bool is_available() { return exec::cpu_target().has_compiler(); }
 
 const std::unordered_map<std::string, std::variant<std::string, size_t>>& device_info() {
   static const auto info = [] {

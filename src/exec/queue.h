@@ -158,6 +158,8 @@ class Queue {
   // Buffers in this queue's space, for the op that is being encoded.
   Buffer* readable_here(Buffer* original);
   Buffer* writable_here(Buffer* original);
+  // What an earlier command of the op writes; null: nothing.
+  Buffer* written_here(const Buffer* original) const;
   bool is_ordered_after(const Stamp& stamp) const;
   void add_copy(Buffer* from, Buffer* to);
   void end_migrations(bool committed);

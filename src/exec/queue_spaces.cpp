@@ -37,7 +37,15 @@ void Queue::add_copy(Buffer* from, Buffer* to) {
   add_bound(std::move(command), first, 2);
 }
 
+Buffer* Queue::written_here(const Buffer* original) const {
+  for (const Written& written : written_) {
+    if (written.original.get() == original) return written.here.get();
+  }
+  return nullptr;
+}
+
 Buffer* Queue::readable_here(Buffer* original) {
+  if (Buffer* written = written_here(original)) return written;
   for (const Migration& migration : migrations_) {
     if (migration.original.get() == original) return migration.copy.get();
   }
@@ -61,6 +69,7 @@ Buffer* Queue::readable_here(Buffer* original) {
 }
 
 Buffer* Queue::writable_here(Buffer* original) {
+  if (Buffer* written = written_here(original)) return written;
   Buffer* here = original;
   if (original->storage()->space != &device_.memory) {
     here = readable_here(original);

@@ -81,4 +81,7 @@ struct Replicas {
 // encodes an op, std::logic_error for bytes that are on a device only.
 void* host_address(Buffer& original, bool writes);
 
+// Reads a few bytes, outside of an op's encoding: elsewhere than on the host it copies these alone.
+void read_bytes(Buffer& original, size_t begin, void* target, size_t bytes);
+
 }  // namespace holdfast::exec

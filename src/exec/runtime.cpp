@@ -9,7 +9,6 @@
 
 #include "base/environment.h"
 #include "base/process.h"
-#include "devices/simulated/simulated_gpu.h"
 #include "exec/background.h"
 #include "exec/buffer_pool.h"
 #include "exec/layers/capture/capture.h"
@@ -32,10 +31,6 @@ bool Runtime::is_running() { return state.load(std::memory_order_acquire) == Sta
 
 Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
   Failure::emergency();  // made while there is memory
-  if (environment::settings().gpu == environment::Gpu::simulated) {
-    gpu_ = make_simulated_gpu(*cpu_);
-    Allocator::add(gpu_->memory);
-  }
   pthread_atfork(nullptr, nullptr, [] {
     if (state.load() != State::running) return;
     state.store(State::forked);
@@ -60,6 +55,16 @@ void Runtime::at_exit() {
   capture::stop_at_exit();
   unhandled_failures::write_unseen();
   BufferPool::get().shut_down();
+}
+
+void Runtime::install_gpu(std::unique_ptr<Device> gpu) {
+  std::lock_guard guard(mutex_);
+  for (const auto& queue : queues_) {
+    if (queue->stream().device == holdfast::Device::gpu)
+      throw std::logic_error("[install_gpu] expected no stream on the gpu yet, got one");
+  }
+  Allocator::add(gpu->memory);
+  gpu_ = std::move(gpu);
 }
 
 MemorySpace& Runtime::memory_of(const holdfast::Device& named) {

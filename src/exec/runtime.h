@@ -37,6 +37,8 @@ class Runtime {
   size_t queue_count();
 
   CpuDevice& cpu_device() { return *cpu_; }
+  // Runs the work of Device::gpu from now on, in place of the CPU's cores: before it has any queue.
+  void install_gpu(std::unique_ptr<Device> gpu);
   // What runs the work of a device as programs name it.
   Device& device(const holdfast::Device& named) {
     return named == holdfast::Device::gpu && gpu_ ? *gpu_ : *cpu_;

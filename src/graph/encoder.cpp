@@ -186,6 +186,7 @@ void Encoder::fill(array& target, const void* value) {
 
 void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBinding> bindings,
                        Grid grid, Grid threadgroup, std::span<const uint32_t> threadgroup_bytes) {
+  if (!queue_.device().runs_pipelines()) throw exec::NoKernel();
   SmallVector<exec::BoundSlot, 12> slots;
   int64_t work = 0;
   for (uint32_t index = 0; index < bindings.size(); ++index) {

@@ -90,7 +90,7 @@ bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& t
   return true;
 }
 
-bool is_aligned(const array& in, size_t bytes) {
+bool is_aligned_everywhere(const array& in, size_t bytes) {
   const exec::Storage& storage = *exec::buffer_of(in.buffer())->storage();
   uintptr_t begin = storage.adopted ? reinterpret_cast<uintptr_t>(storage.address) : 0;
   return (begin + static_cast<uintptr_t>(in.offset())) % bytes == 0;

@@ -31,6 +31,6 @@ bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& t
 
 // Does `in` start where an element of `bytes` bytes (a power of two) may, in every memory that it
 // is in? Memory of the library begins at such a place, a program's need not.
-bool is_aligned(const array& in, size_t bytes);
+bool is_aligned_everywhere(const array& in, size_t bytes);
 
 }  // namespace holdfast

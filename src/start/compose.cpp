@@ -1,12 +1,15 @@
 // Where the process is put together: which backend encodes ops for which device, what kernels are
 // compiled for there, and which layers run from the start.
+#include "base/environment.h"
 #include "devices/cpu/cpu_target.h"
+#include "devices/simulated/simulated_gpu.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/chaos/chaos.h"
 #include "exec/layers/validation/validator.h"
 #include "exec/runtime.h"
 #include "exec/start.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/metal/metal_backend.h"
 
 namespace holdfast::start {
 
@@ -19,11 +22,11 @@ void runtime(exec::Runtime& runtime) {
   exec::Device& cpu = runtime.cpu_device();
   cpu.backend = &kernels::cpu::CpuBackend::get();
   cpu.target = &exec::cpu_target();
-  // Where there is no GPU these are the CPU's cores.
-  exec::Device& gpu = runtime.device(Device::gpu);
-  if (&gpu != &cpu) {
-    gpu.backend = &kernels::Backend::none();
-    gpu.target = cpu.target;
+  if (environment::settings().gpu == environment::Gpu::simulated) {
+    std::unique_ptr<exec::Device> gpu = exec::make_simulated_gpu(runtime.cpu_device());
+    gpu->backend = &kernels::metal::MetalBackend::get();
+    gpu->target = cpu.target;
+    runtime.install_gpu(std::move(gpu));
   }
   exec::capture::start_from_environment();
 }

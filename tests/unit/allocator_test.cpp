@@ -161,6 +161,7 @@ TEST_CASE("storage: idle when the commands that use it have run") {
   };
   FakeQueue a, b, c;
   exec::Storage storage;
+  storage.space = &exec::host_memory();
   CHECK(storage.is_idle());
   CHECK(storage.only_user() == nullptr);
   storage.stamp(&a, 3);

@@ -44,6 +44,8 @@ class CpuTarget final : public Target {
     return {jit::max_threads_per_threadgroup, jit::max_threadgroup_memory, jit::max_grid};
   }
 
+  bool has_compiler() const override { return jit::default_compiler_version() != "none"; }
+
   std::unique_ptr<const Binary> compile(const msl::KernelSource& source,
                                         const KernelOptions& options) override {
     jit::CompileOptions own;
