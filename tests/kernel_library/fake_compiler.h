@@ -56,7 +56,7 @@ class FakeBinary final : public exec::Binary {
   const std::string text_;
 };
 
-// Counts and watches what is compiled for the fake target, while it is the last one made.
+// Counts and watches what all threads compile for the fake target, while it is the last one made.
 class FakeCompiler {
  public:
   FakeCompiler() : outer_(current_.exchange(this)) {}
@@ -68,8 +68,8 @@ class FakeCompiler {
   std::function<void(const msl::KernelSource&)> hook;
   sync::Atomic<int> compiles{0};
 
-  exec::KernelLibrary::Parts parts(size_t capacity, std::string disk_folder = "",
-                                   uint64_t disk_bytes = uint64_t{1} << 30) {
+  static exec::KernelLibrary::Parts parts(size_t capacity, std::string disk_folder = "",
+                                          uint64_t disk_bytes = uint64_t{1} << 30) {
     exec::KernelLibrary::Parts parts;
     parts.capacity = capacity;
     if (!disk_folder.empty()) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "devices/cpu/cpu_kernel.h"
+#include "devices/memory_space.h"
 #include "exec/layers/layer.h"
 #include "kernel_library/dispatching.h"
 
