@@ -122,33 +122,38 @@ class Encoder {
     int64_t tasks, work;
     bool may_wait;
   };
+  // Memory in the arena of the list: for a body, and for the addresses of what is bound now, which
+  // the device writes there (exec::Command::addresses).
+  struct BodyPlace {
+    void* body;
+    void** addresses;  // null: none
+  };
+  BodyPlace place_with_addresses(size_t size, size_t alignment);
   template <typename Body>
   void add_callable(const Native& command, Body&& body) {
     using Own = std::decay_t<Body>;
     if constexpr (std::is_invocable_v<Own&, const NativeContext&, int64_t, int64_t>) {
-      void** addresses = addresses_of_bound();
-      add_body<BodyWithContext<Own>>(command, addresses, NativeContext(addresses),
-                                     std::forward<Body>(body));
+      using Stored = BodyWithContext<Own>;
+      BodyPlace place = place_with_addresses(sizeof(Stored), alignof(Stored));
+      add_body<Stored>(command, place, NativeContext(place.addresses), std::forward<Body>(body));
     } else {
-      add_body<Own>(command, nullptr, std::forward<Body>(body));
+      add_body<Own>(command, {parameters(sizeof(Own), alignof(Own)), nullptr},
+                    std::forward<Body>(body));
     }
   }
   // Makes the body from its parts where it stays: some are large.
   template <typename Stored, typename... Parts>
-  void add_body(const Native& command, void** addresses, Parts&&... parts) {
-    void* place = parameters(sizeof(Stored), alignof(Stored));
-    new (place) Stored{std::forward<Parts>(parts)...};
+  void add_body(const Native& command, BodyPlace place, Parts&&... parts) {
+    new (place.body) Stored{std::forward<Parts>(parts)...};
     void (*destroy)(void*) = nullptr;
     if constexpr (!std::is_trivially_destructible_v<Stored>) {
       destroy = [](void* p) { static_cast<Stored*>(p)->~Stored(); };
     }
-    add_native(command, addresses, place, destroy,
+    add_native(command, place, destroy,
                [](void* p, int64_t begin, int64_t end) { (*static_cast<Stored*>(p))(begin, end); });
   }
-  // Where the device will write the addresses of what is bound now (exec::Command::addresses).
-  void** addresses_of_bound();
   void* parameters(size_t size, size_t alignment);
-  void add_native(const Native& native, void** addresses, void* place, void (*destroy)(void*),
+  void add_native(const Native& native, BodyPlace place, void (*destroy)(void*),
                   void (*run)(void*, int64_t, int64_t));
   exec::Queue& queue_;
 };

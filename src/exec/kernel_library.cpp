@@ -59,15 +59,15 @@ Ref<Pipeline> KernelLibrary::get(const Ref<const KernelRequest>& request) {
 Ref<Pipeline> KernelLibrary::find_ready(const KernelRequest& request) {
   if (Ref<Pipeline> pipeline = KernelsAtHand::find(request)) return pipeline;
   std::unique_lock lock(mutex_);
-  Entry* entry = find(request);
+  Entry* entry = find(request, lock);
   return entry && entry->pipeline ? use(*entry, lock) : nullptr;
 }
 
 Ref<Pipeline> KernelLibrary::use(Entry& entry, std::unique_lock<sync::Mutex>& lock) {
   ++stats_.hits;
   if (&entry != newest_) {
-    unlink(entry);
-    link_first(entry);
+    unlink(entry, lock);
+    link_first(entry, lock);
   }
   if (mutated(Mutant::library_reference)) {
     Pipeline* unowned = entry.pipeline.get();
@@ -83,7 +83,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
   Ref<Flight> flight;
   {
     std::unique_lock lock(mutex_);
-    if (Entry* entry = find(*request)) {
+    if (Entry* entry = find(*request, lock)) {
       if (entry->pipeline) return use(*entry, lock);
       if (mutated(Mutant::library_single_flight)) {
         lock.unlock();
@@ -119,16 +119,16 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
     flight->has_ended = true;
     flight->ended.notify_all();
     // `clear` leaves entries that are being made alone, so that ours is still there.
-    Entry* entry = find(*request);
+    Entry* entry = find(*request, guard);
     if (pipeline) {
       entry->pipeline = pipeline;
       entry->flight.reset();
-      link_first(*entry);
+      link_first(*entry, guard);
       ++count_;
-      evict(dropped);
+      evict(dropped, guard);
     } else {
       ++stats_.failures;
-      if (!mutated(Mutant::library_keeps_failure)) take_out(*entry, dropped);
+      if (!mutated(Mutant::library_keeps_failure)) take_out(*entry, dropped, guard);
     }
   }
   if (error) std::rethrow_exception(error);
@@ -198,9 +198,9 @@ Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request,
   return pipeline;
 }
 
-// --- the table, with the mutex held ---
+// --- the table ---
 
-KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request) {
+KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request, sync::Held) {
   auto [begin, end] = table_.equal_range(request.hash().low);
   for (auto it = begin; it != end; ++it) {
     if (it->second->request->has_same_key(request)) return it->second.get();
@@ -213,19 +213,19 @@ KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request) {
   return nullptr;
 }
 
-void KernelLibrary::link_first(Entry& entry) {
+void KernelLibrary::link_first(Entry& entry, sync::Held) {
   entry.newer = nullptr;
   entry.older = newest_;
   (newest_ ? newest_->newer : oldest_) = &entry;
   newest_ = &entry;
 }
 
-void KernelLibrary::unlink(Entry& entry) {
+void KernelLibrary::unlink(Entry& entry, sync::Held) {
   (entry.newer ? entry.newer->older : newest_) = entry.older;
   (entry.older ? entry.older->newer : oldest_) = entry.newer;
 }
 
-void KernelLibrary::take_out(Entry& entry, Dropped& out) {
+void KernelLibrary::take_out(Entry& entry, Dropped& out, sync::Held) {
   auto [begin, end] = table_.equal_range(entry.request->hash().low);
   auto found = std::find_if(begin, end, [&](auto& row) { return row.second.get() == &entry; });
   found->second->next_dropped = std::move(out.first);
@@ -233,13 +233,13 @@ void KernelLibrary::take_out(Entry& entry, Dropped& out) {
   table_.erase(found);
 }
 
-void KernelLibrary::evict(Dropped& evicted) {
+void KernelLibrary::evict(Dropped& evicted, sync::Held held) {
   while (count_ > parts_.capacity && !mutated(Mutant::library_capacity)) {
     Entry* entry = mutated(Mutant::library_oldest) ? newest_ : oldest_;
-    unlink(*entry);
+    unlink(*entry, held);
     --count_;
     ++stats_.evictions;
-    take_out(*entry, evicted);
+    take_out(*entry, evicted, held);
   }
 }
 
@@ -247,9 +247,9 @@ void KernelLibrary::clear() {
   Dropped dropped;
   std::lock_guard guard(mutex_);
   while (Entry* entry = oldest_) {
-    unlink(*entry);
+    unlink(*entry, guard);
     --count_;
-    take_out(*entry, dropped);
+    take_out(*entry, dropped, guard);
   }
 }
 

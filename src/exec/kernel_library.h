@@ -76,16 +76,16 @@ class KernelLibrary {
   Ref<Pipeline> load_from_disk(const KernelRequest& request);
   // `binary`: what it was made of.
   Ref<Pipeline> compile(const KernelRequest& request, std::unique_ptr<const Binary>& binary);
-  Entry* find(const KernelRequest& request);
-  void link_first(Entry& entry);
-  void unlink(Entry& entry);
+  Entry* find(const KernelRequest& request, sync::Held);
+  void link_first(Entry& entry, sync::Held);
+  void unlink(Entry& entry, sync::Held);
   // Takes entries out until the bound is kept. Allocates nothing.
-  void evict(Dropped& evicted);
-  void take_out(Entry& entry, Dropped& out);
+  void evict(Dropped& evicted, sync::Held);
+  void take_out(Entry& entry, Dropped& out, sync::Held);
 
   const Parts parts_;
 
-  mutable sync::Mutex mutex_;
+  mutable sync::Mutex mutex_{sync::Rank::kernel_library};
   // Guarded by mutex_. Entries that are being compiled are in the table but not in the list.
   Table table_;
   Entry* newest_ = nullptr;

@@ -57,7 +57,7 @@ struct Replica {
 };
 
 struct Replicas {
-  sync::SpinLock lock;
+  sync::SpinLock lock{sync::Rank::replicas};
   // Guarded by lock.
   bool original_is_valid = true;
   std::vector<Replica> valid;

@@ -52,7 +52,7 @@ class Runtime {
 
   std::unique_ptr<CpuDevice> cpu_;
   std::unique_ptr<Device> gpu_;  // null: the CPU's cores, under a GPU's rules
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::runtime};
   // Guarded by mutex_. A queue lives as long as the process; `table_` is its place by index.
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<Queue*> pool_;

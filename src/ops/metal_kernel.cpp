@@ -179,7 +179,7 @@ class Kernel {
   const std::shared_ptr<const msl::Signature> signature_;
   const char* const name_;
   const bool ensure_row_contiguous_;
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::kernel_variants};
   std::vector<Described> variants_;  // guarded by mutex_
 };
 

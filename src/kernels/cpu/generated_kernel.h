@@ -61,7 +61,7 @@ class GeneratedKernels {
   size_t outputs_ = 0;
   int64_t weight_ = 0;             // of the steps, in chained steps of the block engine
   sync::Atomic<int64_t> work_{0};  // of the block engine so far; lost additions do no harm
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::generated_kernels};
   std::vector<std::shared_ptr<Variant>> variants_;  // guarded by mutex_
 };
 

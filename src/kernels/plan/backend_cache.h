@@ -38,7 +38,7 @@ class BackendCache {
   }
 
  private:
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::prepared};
   sync::Atomic<void*> made_{nullptr};
   void (*destroy_)(void*) = nullptr;  // guarded by mutex_
 };

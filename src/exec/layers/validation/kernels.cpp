@@ -89,7 +89,7 @@ Ref<const Pipeline> Validator::on_dispatch(const Pipeline& pipeline,
   {
     std::lock_guard guard(mutex_);
     for (exec::BoundSlot& slot : slots) {
-      BufferRecord* buffer = slot.buffer ? find(slot.buffer->identity()) : nullptr;
+      BufferRecord* buffer = slot.buffer ? find(slot.buffer->identity(), guard) : nullptr;
       slot.has_contents = !buffer || slot.is_input || buffer->is_written;
     }
     auto found = checked_.find(pipeline.identity());
@@ -118,9 +118,9 @@ void Validator::make_checked_twin(const KernelRequest& request, const Pipeline& 
   check_kernel(pipeline);
 }
 
-void Validator::note_writes(const Seen& seen) {
+void Validator::note_writes(const Seen& seen, sync::Held held) {
   for (const exec::Binding& binding : seen.bindings) {
-    BufferRecord* buffer = binding.writes ? find(binding.identity) : nullptr;
+    BufferRecord* buffer = binding.writes ? find(binding.identity, held) : nullptr;
     if (buffer) buffer->is_written = true;
   }
 }
@@ -132,7 +132,7 @@ Ref<exec::Failure> Validator::on_kernel_findings(const CommandList& list, const 
   for (const exec::KernelFinding& finding : findings) {
     const messages::KernelPlaces places = places_of(*command.pipeline, finding);
     std::lock_guard guard(mutex_);
-    reports.push_back(messages::kernel_finding(side_of(list, command), places, finding));
+    reports.push_back(messages::kernel_finding(side_of(list, command, guard), places, finding));
   }
   return deliver_to_command(reports);
 }

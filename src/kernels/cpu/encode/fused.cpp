@@ -88,6 +88,8 @@ class FusedPlanner {
     }
     program_.stream = largest_output > stream_threshold();
     fetches_ = work > static_cast<int64_t>(stream_threshold());
+    program_.values.reserve(group_.inputs.size() + group_.steps.size());
+    program_.stages.reserve(group_.steps.size() + 5);  // most steps are one stage
     find_chains();
     put_in_order();
     bind();
@@ -382,7 +384,9 @@ class FusedPlanner {
     const FusedStep& step = group_.steps[k];
     const ChainRole& role = roles_[k];
     if (k == 0 || roles_[k - 1].chain != role.chain) begin_chain(k);
-    auto operand = [&](int i) { return program_.values[index_of(step.values[i])]; };
+    auto operand = [&](int i) -> const Location& {
+      return program_.values[index_of(step.values[i])];
+    };
     if (role.in_register == ChainRole::nothing) load_operand(step.values[0]);
     if (step.op == conversion_code)
       ;  // the value is in registers, and is rounded below
