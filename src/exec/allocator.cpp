@@ -11,10 +11,9 @@
 #include "base/process.h"
 #include "devices/device.h"
 #include "exec/buffer_pool.h"
-#include "exec/layers/chaos/chaos.h"
 #include "exec/layers/layer.h"
-#include "exec/layers/validation/validator.h"
 #include "exec/queue.h"
+#include "exec/start.h"
 
 namespace holdfast::exec {
 
@@ -38,13 +37,7 @@ std::vector<Allocator*> allocators;  // guarded by allocators_lock
 }  // namespace
 
 Allocator& Allocator::get() {
-  static Allocator* allocator = [] {
-    Allocator& made = add(host_memory());
-    // Before the first buffer.
-    validation::start_from_environment();
-    chaos::start_from_environment();
-    return &made;
-  }();
+  static Allocator* allocator = (start::before_first_buffer(), &add(host_memory()));
   return *allocator;
 }
 

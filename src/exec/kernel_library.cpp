@@ -50,9 +50,32 @@ KernelLibrary::KernelLibrary(Parts parts) : parts_(std::move(parts)) {
 KernelLibrary::~KernelLibrary() = default;
 
 Ref<Pipeline> KernelLibrary::get(const Ref<const KernelRequest>& request) {
-  Ref<Pipeline> pipeline = find_or_make(request);
+  Ref<Pipeline> pipeline = only_finds ? find_ready(*request) : find_or_make(request);
+  if (!pipeline) throw NotReady{request};
   layers::on_pipeline(*request, *pipeline);
   return pipeline;
+}
+
+Ref<Pipeline> KernelLibrary::find_ready(const KernelRequest& request) {
+  if (Ref<Pipeline> pipeline = KernelsAtHand::find(request)) return pipeline;
+  std::unique_lock lock(mutex_);
+  Entry* entry = find(request, lock);
+  return entry && entry->pipeline ? use(*entry, lock) : nullptr;
+}
+
+Ref<Pipeline> KernelLibrary::use(Entry& entry, std::unique_lock<sync::Mutex>& lock) {
+  ++stats_.hits;
+  if (&entry != newest_) {
+    unlink(entry, lock);
+    link_first(entry, lock);
+  }
+  if (mutated(Mutant::library_reference)) {
+    Pipeline* unowned = entry.pipeline.get();
+    lock.unlock();
+    sync::yield_point();
+    return Ref<Pipeline>(unowned);
+  }
+  return entry.pipeline;
 }
 
 Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& request) {
@@ -61,20 +84,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
   {
     std::unique_lock lock(mutex_);
     if (Entry* entry = find(*request, lock)) {
-      if (entry->pipeline) {
-        ++stats_.hits;
-        if (entry != newest_) {
-          unlink(*entry, lock);
-          link_first(*entry, lock);
-        }
-        if (mutated(Mutant::library_reference)) {
-          Pipeline* unowned = entry->pipeline.get();
-          lock.unlock();
-          sync::yield_point();
-          return Ref<Pipeline>(unowned);
-        }
-        return entry->pipeline;
-      }
+      if (entry->pipeline) return use(*entry, lock);
       if (mutated(Mutant::library_single_flight)) {
         lock.unlock();
         return compile_alone(*request);
@@ -93,11 +103,11 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
     ++stats_.misses;
   }
   Ref<Pipeline> pipeline;
-  std::optional<jit::CompiledKernel> compiled;
+  std::unique_ptr<const Binary> compiled;
   std::exception_ptr error;
   try {
     pipeline = load_from_disk(*request);
-    if (!pipeline) pipeline = compile(*request, compiled.emplace());
+    if (!pipeline) pipeline = compile(*request, compiled);
   } catch (...) {
     error = std::current_exception();
   }
@@ -129,7 +139,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
 
 // A source whose key does not say what it includes.
 Ref<Pipeline> KernelLibrary::compile_alone(const KernelRequest& request) {
-  jit::CompiledKernel compiled;
+  std::unique_ptr<const Binary> compiled;
   try {
     Ref<Pipeline> pipeline = compile(request, compiled);
     std::lock_guard guard(mutex_);
@@ -154,11 +164,13 @@ void set_origin(Pipeline& pipeline, const KernelRequest& request) {
 Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   if (!parts_.disk) return nullptr;
   auto start = sync::now();
-  std::optional<jit::CompiledKernel> found = parts_.disk->load(request);
+  std::optional<std::string> found = parts_.disk->load(request);
   if (!found) return nullptr;
   Ref<Pipeline> pipeline;
   try {
-    pipeline = parts_.load(request.source().kernel, std::move(*found));
+    std::unique_ptr<const Binary> binary = request.target().load(*found);
+    if (!binary) throw std::runtime_error("not the bytes of a kernel");
+    pipeline = binary->make_pipeline(request.source().kernel);
     set_origin(*pipeline, request);
   } catch (const std::exception&) {
     // Damaged in a way that the checksum did not see: made by another program, or on purpose.
@@ -171,13 +183,14 @@ Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   return pipeline;
 }
 
-Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request, jit::CompiledKernel& compiled) {
+Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request,
+                                     std::unique_ptr<const Binary>& binary) {
   if (fault::hit(fault::Point::compile)) {
     throw std::runtime_error("[" + request.source().kernel + "] injected failure of a compilation");
   }
   auto start = sync::now();
-  compiled = parts_.compile(request);
-  Ref<Pipeline> pipeline = parts_.load(request.source().kernel, compiled);
+  binary = request.target().compile(request.source(), request.options());
+  Ref<Pipeline> pipeline = binary->make_pipeline(request.source().kernel);
   set_origin(*pipeline, request);
   std::lock_guard guard(mutex_);
   ++stats_.compiles;
@@ -251,6 +264,27 @@ void KernelLibrary::reset_stats() {
   std::lock_guard guard(mutex_);
   stats_ = {};
   stats_.capacity = parts_.capacity;
+}
+
+// --- kernels at hand ---
+
+thread_local KernelsAtHand* KernelsAtHand::innermost_ = nullptr;
+
+KernelsAtHand::~KernelsAtHand() {
+  if (innermost_ == this) innermost_ = outer_;
+}
+
+void KernelsAtHand::add(const Ref<const KernelRequest>& request) {
+  kernels_.push_back({request, KernelLibrary::get().get(request)});
+  if (innermost_ != this) outer_ = std::exchange(innermost_, this);
+}
+
+Ref<Pipeline> KernelsAtHand::find(const KernelRequest& request) {
+  if (!innermost_) return nullptr;
+  for (const Kernel& kernel : innermost_->kernels_) {
+    if (kernel.request->has_same_key(request)) return kernel.pipeline;
+  }
+  return nullptr;
 }
 
 }  // namespace holdfast::exec

@@ -142,21 +142,20 @@ void* Encoder::parameters(size_t size, size_t alignment) {
   return queue_.parameters(size, alignment);
 }
 
-void Encoder::add_native(const char* op, int64_t tasks, int64_t work, BodyPlace place,
+void Encoder::add_native(const Native& native, BodyPlace place,
                          void (*destroy)(void*), void (*run)(void*, int64_t, int64_t)) {
   if (!queue_.device().memory.is_host()) {
     if (destroy) destroy(place.body);
     throw exec::NoKernel();
   }
   exec::Command command;
-  command.detail = op;
-  command.tasks = tasks;
-  command.work = work;
+  command.detail = native.op;
+  command.tasks = native.tasks;
+  command.work = native.work;
   command.parameters = place.body;
   command.run = run;
   command.addresses = place.addresses;
-  // Host callbacks state no work; what moves bytes waits for nothing.
-  command.may_wait = work == 0 && !mutated(Mutant::functions_may_wait);
+  command.may_wait = native.may_wait && !mutated(Mutant::functions_may_wait);
   queue_.add(std::move(command), destroy);
 }
 

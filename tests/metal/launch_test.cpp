@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "exec/runtime.h"
 #include "kernels/metal/launch.h"
 #include "kernels/views.h"
 #include "metal/comparison.h"
@@ -82,5 +83,6 @@ TEST_CASE("a grid that is too long is refused with the op's name") {
 }
 
 TEST_CASE("a file of kernels that is missing is an error") {
-  CHECK_THROWS_AS(back_end::find_entry("no_such_file", "x"), std::logic_error);
+  CHECK_THROWS_AS(back_end::find_entry(exec::Runtime::get().cpu_device(), "no_such_file", "x"),
+                  std::logic_error);
 }

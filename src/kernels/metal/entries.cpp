@@ -6,15 +6,14 @@
 
 #include "base/sync.h"
 #include "base/text.h"
-#include "devices/cpu/jit/dispatch.h"
 #include "devices/device.h"
 #include "exec/kernel_library.h"
 
 namespace holdfast::kernels::metal {
 namespace {
 
-Ref<const exec::KernelRequest> make_request(const char* source, const std::string& name,
-                                            const Constants& constants) {
+Ref<const exec::KernelRequest> make_request(exec::Target& target, const char* source,
+                                            const std::string& name, const Constants& constants) {
   const std::vector<EmbeddedSource>& all = embedded_sources();
   auto found = std::find_if(all.begin(), all.end(), [&](const EmbeddedSource& one) {
     return source == std::string(one.name);
@@ -24,10 +23,7 @@ Ref<const exec::KernelRequest> make_request(const char* source, const std::strin
   kernel.kernel = kernel.entry = name;
   kernel.text = found->text;
   kernel.constants = constants;
-  jit::CompileOptions options;
-  options.instruction_set = jit::host_instruction_set();
-  return make_ref<exec::KernelRequest>(std::move(kernel), options,
-                                       exec::KernelLibrary::get().compiler_version());
+  return make_ref<exec::KernelRequest>(std::move(kernel), exec::KernelOptions{}, target);
 }
 
 // Requests are made once: the library finds one that it has seen without comparing its bytes.
@@ -38,16 +34,16 @@ class Requests {
     return *requests;
   }
 
-  Ref<const exec::KernelRequest> find(const char* source, const std::string& name,
-                                      const Constants& constants) {
-    std::string key = text(source, '/', name);
+  Ref<const exec::KernelRequest> find(exec::Target& target, const char* source,
+                                      const std::string& name, const Constants& constants) {
+    std::string key = text(target.name(), '/', source, '/', name);
     for (const msl::FunctionConstant& constant : constants) {
       key += text(' ', constant.index, '=');
       for (uint64_t bits : constant.bits) key += text(bits, ',');
     }
     std::lock_guard guard(mutex_);
     Ref<const exec::KernelRequest>& request = table_[key];
-    if (!request) request = make_request(source, name, constants);
+    if (!request) request = make_request(target, source, name, constants);
     return request;
   }
 
@@ -58,10 +54,11 @@ class Requests {
 
 }  // namespace
 
-Ref<exec::Pipeline> find_entry(const char* source, const std::string& name,
-                               const Constants& constants) {
-  if (jit::default_compiler_version() == "none") throw exec::NoKernel();
-  return exec::KernelLibrary::get().get(Requests::get().find(source, name, constants));
+Ref<exec::Pipeline> find_entry(const exec::Device& device, const char* source,
+                               const std::string& name, const Constants& constants) {
+  if (!device.target || !device.target->has_compiler()) throw exec::NoKernel();
+  return exec::KernelLibrary::get().get(
+      Requests::get().find(*device.target, source, name, constants));
 }
 
 }  // namespace holdfast::kernels::metal

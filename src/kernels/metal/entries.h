@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "devices/device.h"
 #include "devices/pipeline.h"
 
 namespace holdfast::kernels::metal {
@@ -19,11 +20,11 @@ const std::vector<EmbeddedSource>& embedded_sources();
 
 using Constants = std::vector<msl::FunctionConstant>;
 
-// The kernel with this [[host_name]] in the file `source`, with values for its function constants.
-// Throws NoKernel in a build without the compiler.
+// The kernel with this [[host_name]] in the file `source`, for the device's target, with values for
+// its function constants. Throws NoKernel where there is no target or no compiler for it.
 // Any thread. Throws what the kernel library throws, and std::logic_error where there is no such
 // file.
-Ref<exec::Pipeline> find_entry(const char* source, const std::string& name,
-                               const Constants& constants = {});
+Ref<exec::Pipeline> find_entry(const exec::Device& device, const char* source,
+                               const std::string& name, const Constants& constants = {});
 
 }  // namespace holdfast::kernels::metal

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "base/text.h"
+#include "exec/queue.h"
 
 namespace holdfast::kernels::metal {
 namespace {
@@ -14,7 +15,8 @@ constexpr int64_t longest_grid = int64_t{1} << 31;  // threads along one axis
 
 Launch::Launch(Encoder& encoder, const char* source, const std::string& entry,
                const Constants& constants)
-    : encoder_(encoder), pipeline_(find_entry(source, entry, constants)) {}
+    : encoder_(encoder),
+      pipeline_(find_entry(encoder.queue().device(), source, entry, constants)) {}
 
 Launch& Launch::input(const array& a) {
   bindings_.push_back(KernelBinding::input(a));

@@ -345,10 +345,10 @@ void CaptureLayer::note_pipeline(const Pipeline& pipeline, sync::Held) {
     out.text(source.entry);
     out.text(source.text);
     out.value(static_cast<uint8_t>(source.math));
-    // Checked code is the reference lowering, under a validator that a replay may not have.
-    jit::Lowering lowering = request.options().lowering;
-    if (lowering == jit::Lowering::checked) lowering = jit::Lowering::reference;
-    out.value(static_cast<uint8_t>(lowering));
+    // Checked code is for a validator that a replay may not have.
+    uint64_t variant = request.options().variant;
+    if (variant == request.target().checked_variant()) variant = 0;
+    out.value(static_cast<uint8_t>(variant));
     // A source that includes files cannot be compiled from what the capture holds.
     bool includes = !source.directory.empty() && source.text.find("include \"") != source.text.npos;
     out.value(static_cast<uint8_t>(includes));

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "base/sync.h"
-#include "exec/byte_stream.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/capture/capture_file.h"
 #include "exec/layers/layer.h"

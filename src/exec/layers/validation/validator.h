@@ -92,6 +92,11 @@ class Validator final : public exec::Layer {
   void report_origin(const CommandList& list, const Command& command, const exec::Binding& binding,
                      bool is_nan, const messages::MadeNumbers& made, size_t numbers) noexcept;
 
+  // Without the mutex. Compiles what runs in place of the pipeline; throws NotReady where the
+  // thread may not wait for that.
+  void make_checked_twin(const KernelRequest& request, const Pipeline& pipeline);
+  Ref<const Pipeline> check_kernel(const Pipeline& pipeline);
+
   // Without the mutex. All are kept. What has to be thrown is thrown here (the first of them), by
   // the next `synchronize` of the queue (if there is one), or by who waits for the command.
   void deliver(const Reports& reports);

@@ -13,8 +13,8 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fused_program.h"
 #include "kernels/cpu/generated_kernel.h"
+#include "kernels/plan/backend_cache.h"
 #include "kernels/plan/layout.h"
-#include "kernels/plan/prepared.h"
 #include "kernels/staging.h"
 #include "kernels/views.h"
 
@@ -544,12 +544,17 @@ class FusedPlanner {
 
 }  // namespace
 
+std::unique_ptr<const Prepared> CpuBackend::prepare_fused(exec::Device& device,
+                                                          const FusedGroup& group) {
+  auto& kernels = group.cache->get([&] { return GeneratedKernels(*device.target, group.steps); });
+  return kernels.prepare(group);
+}
+
 void CpuBackend::fused(Encoder& encoder, const FusedGroup& group) {
-  if (group.prepared) {
-    auto& kernels = group.prepared->get([&] { return GeneratedKernels(group.steps); });
-    if (kernels.encode(encoder, group)) return;
-  }
-  FusedPlanner(encoder, group).encode();
+  if (group.prepared)
+    GeneratedKernels::encode(encoder, group);
+  else
+    FusedPlanner(encoder, group).encode();
 }
 
 }  // namespace holdfast::kernels::cpu
