@@ -142,8 +142,8 @@ void* Encoder::parameters(size_t size, size_t alignment) {
   return queue_.parameters(size, alignment);
 }
 
-void Encoder::add_native(const Native& native, BodyPlace place,
-                         void (*destroy)(void*), void (*run)(void*, int64_t, int64_t)) {
+void Encoder::add_native(const Native& native, BodyPlace place, void (*destroy)(void*),
+                         void (*run)(void*, int64_t, int64_t)) {
   if (!queue_.device().memory.is_host()) {
     if (destroy) destroy(place.body);
     throw exec::NoKernel();
