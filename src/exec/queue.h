@@ -155,6 +155,7 @@ class Queue {
   void take_back(Transaction& transaction);
   void add_bound(Command&& command, uint32_t first_binding, uint32_t binding_count);
   void retain(Buffer* buffer, Storage* storage, bool writes);
+  void retain_inline(Buffer* buffer, Storage* storage, bool writes);
   // Buffers in this queue's space, for the op that is being encoded.
   Buffer* readable_here(Buffer* original);
   Buffer* writable_here(Buffer* original);
@@ -166,6 +167,7 @@ class Queue {
 
   const Stream stream_;
   Device& device_;
+  MemorySpace& memory_;  // the device's
   std::unique_ptr<DeviceQueue> device_queue_;
 
   sync::Mutex mutex_{sync::Rank::queue};

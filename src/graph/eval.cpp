@@ -171,8 +171,9 @@ class Evaluator {
   // What the device has no kernel for is encoded for the host, and its outputs are copied to the
   // device.
   template <class Encode, class Outputs>
-  Event encode_on_device_or_host(exec::Queue& queue, std::span<const array> inputs, Encode encode,
-                                 Outputs outputs) {
+  [[gnu::always_inline]] Event encode_on_device_or_host(exec::Queue& queue,
+                                                        std::span<const array> inputs,
+                                                        Encode encode, Outputs outputs) {
     try {
       return encode_with_kernels(queue, encode, outputs);
     } catch (const exec::NoKernel&) {
