@@ -30,8 +30,8 @@ void* map_huge(size_t capacity) {
 
 class HostMemory final : public MemorySpace {
  public:
+  HostMemory() : MemorySpace(true) {}
   const char* name() const override { return "host"; }
-  bool is_host() const override { return true; }
   size_t size() const override { return machine::memory_bytes(); }
 
   bool take(size_t capacity, Storage& storage) noexcept override {

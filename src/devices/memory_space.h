@@ -12,14 +12,15 @@ class Allocator;
 
 class MemorySpace {
  public:
+  // `is_host`: it is the memory of the process.
+  explicit MemorySpace(bool is_host = false) : is_host_(is_host) {}
   virtual ~MemorySpace() = default;
-  MemorySpace() = default;
   MemorySpace(const MemorySpace&) = delete;
   MemorySpace& operator=(const MemorySpace&) = delete;
 
   virtual const char* name() const = 0;  // a literal: "host", "gpu"
-  // Is it the memory of the process, where any thread may use Storage::address?
-  virtual bool is_host() const { return false; }
+  // May any thread use Storage::address?
+  bool is_host() const { return is_host_; }
   // Bytes that can be taken in all.
   virtual size_t size() const = 0;
 
@@ -36,6 +37,9 @@ class MemorySpace {
 
   // Made with Allocator::add; never destroyed.
   Allocator* allocator = nullptr;
+
+ private:
+  const bool is_host_;
 };
 
 // The memory of the process.

@@ -28,6 +28,7 @@ bool has_work(const CommandList& list) {
 Queue::Queue(holdfast::Device device, int index, Device& runs_on)
     : stream_(index, device),
       device_(runs_on),
+      memory_(runs_on.memory),
       device_queue_(runs_on.create_queue()),
       retain_(environment::settings().retain) {
   unseen_.reserve(unseen_failures);
@@ -332,24 +333,8 @@ allocator::Buffer Queue::allocate(size_t bytes) {
       device_.memory.allocator->allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
 }
 
-uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
-                     Elements elements) {
-  CommandList& list = open();
-  Buffer* here = buffer;
-  if (buffer->storage()->space != &device_.memory || buffer->replicas()) [[unlikely]]
-    here = writes ? writable_here(buffer) : readable_here(buffer);
-  Storage* storage = here->storage();
-  retain(here, storage, writes);
-  // What a command writes fails as the array that it belongs to.
-  if (writes && here != buffer) {
-    retain(buffer, buffer->storage(), writes);
-    here = buffer;
-  }
-  list.bindings.push_back({here, here->identity(), storage, begin, end, writes, elements, start});
-  return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;
-}
-
-void Queue::retain(Buffer* buffer, Storage* storage, bool writes) {
+[[gnu::always_inline]] inline void Queue::retain_inline(Buffer* buffer, Storage* storage,
+                                                        bool writes) {
   HazardTable::Entry& entry = hazards_.find(storage);
   bool is_retained = entry.retained == buffer;
   if (mutated(Mutant::retain_recycled)) is_retained = entry.retained != nullptr;
@@ -357,11 +342,32 @@ void Queue::retain(Buffer* buffer, Storage* storage, bool writes) {
   if (mutated(Mutant::retain_outputs)) is_retained |= writes;
   if (mutated(Mutant::retain_sole_owner)) is_retained |= buffer->owner_count() == 1;
   if (!retain_ || is_retained) return;
-  CommandList& list = open();
+  CommandList& list = *open_;
   list.retained.push_back(buffer);
   buffer->retain_for_list();
   if (!mutated(Mutant::stamp_storage)) storage->stamp(device_queue_.get(), list.serial);
   entry.retained = buffer;
+}
+
+void Queue::retain(Buffer* buffer, Storage* storage, bool writes) {
+  retain_inline(buffer, storage, writes);
+}
+
+uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
+                     Elements elements) {
+  CommandList& list = open();
+  Storage* storage = buffer->storage();
+  if (storage->space != &memory_ || buffer->replicas()) [[unlikely]] {
+    Buffer* here = writes ? writable_here(buffer) : readable_here(buffer);
+    storage = here->storage();
+    retain(here, storage, writes);
+    // What a command writes fails as the array that it belongs to.
+    if (!writes) buffer = here;
+  }
+  retain_inline(buffer, storage, writes);
+  list.bindings.push_back(
+      {buffer, buffer->identity(), storage, begin, end, writes, elements, start});
+  return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;
 }
 
 void Queue::retain(const Pipeline& pipeline) {
@@ -382,7 +388,7 @@ void Queue::wait_for_input(const Event& event) {
                          "] binds an array of another stream that is not one of its inputs");
 }
 
-void Queue::add(Command command, void (*destroy)(void*)) {
+void Queue::add(Command&& command, void (*destroy)(void*)) {
   CommandList& list = open();
   if (destroy) {
     try {
@@ -398,7 +404,7 @@ void Queue::add(Command command, void (*destroy)(void*)) {
   add_bound(std::move(command), first, first_pending_binding_ - first);
 }
 
-void Queue::add_bound(Command command, uint32_t first_binding, uint32_t binding_count) {
+void Queue::add_bound(Command&& command, uint32_t first_binding, uint32_t binding_count) {
   CommandList& list = *open_;
   uint32_t index = static_cast<uint32_t>(list.commands.size());
   command.op = op_;

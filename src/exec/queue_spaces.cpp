@@ -29,7 +29,7 @@ void Queue::add_copy(Buffer* from, Buffer* to) {
   first_pending_binding_ += 2;
   Command command;
   command.kind = Command::Kind::copy;
-  command.detail = device_.memory.is_host() ? "copy to the host" : "copy to the device";
+  command.detail = memory_.is_host() ? "copy to the host" : "copy to the device";
   command.source = {0, 0};
   command.target = {1, 0};
   command.bytes = from->size();
@@ -49,7 +49,7 @@ Buffer* Queue::readable_here(Buffer* original) {
   for (const Migration& migration : migrations_) {
     if (migration.original.get() == original) return migration.copy.get();
   }
-  Replica there = Replicas::find(*original, device_.memory);
+  Replica there = Replicas::find(*original, memory_);
   if (there.buffer && is_ordered_after(there.copied_by)) {
     // The original, or kept for this op: another thread may write the array on the host.
     Buffer* buffer = there.buffer.get();
@@ -60,7 +60,7 @@ Buffer* Queue::readable_here(Buffer* original) {
   }
   Replica source = Replicas::any(*original);
   const bool is_in_flight_elsewhere = static_cast<bool>(there.buffer);
-  BufferOwner copy = BufferOwner::adopt(device_.memory.allocator->allocate_for_queue(
+  BufferOwner copy = BufferOwner::adopt(memory_.allocator->allocate_for_queue(
       original->size(), op_, label_, bin, device_queue_.get()));
   Buffer* buffer = copy.get();
   migrations_.push_back({BufferOwner::share(original), std::move(copy), !is_in_flight_elsewhere});
@@ -71,9 +71,9 @@ Buffer* Queue::readable_here(Buffer* original) {
 Buffer* Queue::writable_here(Buffer* original) {
   if (Buffer* written = written_here(original)) return written;
   Buffer* here = original;
-  if (original->storage()->space != &device_.memory) {
+  if (original->storage()->space != &memory_) {
     here = readable_here(original);
-  } else if (Replicas::find(*original, device_.memory).buffer.get() != original) {
+  } else if (Replicas::find(*original, memory_).buffer.get() != original) {
     // Written elsewhere since: commands may write parts of it only.
     add_copy(Replicas::any(*original).buffer.get(), original);
   }
@@ -99,19 +99,19 @@ void Queue::end_migrations(bool committed) {
 
 Event Queue::copied_here(Buffer& buffer) {
   if (!buffer.replicas()) return {};
-  const Stamp copied_by = Replicas::find(buffer, device_.memory).copied_by;
+  const Stamp copied_by = Replicas::find(buffer, memory_).copied_by;
   if (!copied_by.queue || copied_by.queue == device_queue_.get() || is_executed(copied_by))
     return {};
   return {static_cast<Queue*>(copied_by.queue->owner), copied_by.serial};
 }
 
 void Queue::bring_here(Buffer* buffer) {
-  if (buffer->storage()->space != &device_.memory || buffer->replicas()) readable_here(buffer);
+  if (buffer->storage()->space != &memory_ || buffer->replicas()) readable_here(buffer);
 }
 
 allocator::Buffer Queue::copy_here(Buffer* buffer) {
-  BufferOwner copy = BufferOwner::adopt(device_.memory.allocator->allocate_for_queue(
-      buffer->size(), op_, label_, bin, device_queue_.get()));
+  BufferOwner copy = BufferOwner::adopt(
+      memory_.allocator->allocate_for_queue(buffer->size(), op_, label_, bin, device_queue_.get()));
   add_copy(buffer, copy.get());
   copy->retain_owner();
   return allocator::Buffer(copy.get());
@@ -132,7 +132,7 @@ void* Queue::host_address_in_op(Buffer& buffer) const {
 }
 
 Queue& Queue::host_queue() {
-  if (device_.memory.is_host()) return *this;
+  if (memory_.is_host()) return *this;
   Queue* there = host_queue_.load(std::memory_order_acquire);
   if (there) return *there;
   Runtime& runtime = Runtime::get();

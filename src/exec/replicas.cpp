@@ -100,10 +100,7 @@ BufferOwner copy_to_host(Buffer& original) {
 
 }  // namespace
 
-void* host_address(Buffer& original, bool writes) {
-  Storage* storage = original.storage();
-  if (!storage) return nullptr;
-  if (storage->space->is_host() && !original.replicas()) return storage->address;
+void* host_address_of_copies(Buffer& original, bool writes) {
   if (Queue* encoding = Queue::encoding()) return encoding->host_address_in_op(original);
   Replica on_host = Replicas::find(original, host_memory());
   if (on_host.copied_by.queue) {

@@ -57,7 +57,7 @@ struct Replica {
 };
 
 struct Replicas {
-  sync::SpinLock lock;
+  sync::SpinLock lock{sync::Rank::replicas};
   // Guarded by lock.
   bool original_is_valid = true;
   std::vector<Replica> valid;
@@ -79,7 +79,14 @@ struct Replicas {
 // in flight that uses them; null for a buffer that has lost its storage. With `writes`, only the
 // host's are valid afterwards. Throws what went wrong, and OutOfMemory; while the calling thread
 // encodes an op, std::logic_error for bytes that are on a device only.
-void* host_address(Buffer& original, bool writes);
+void* host_address_of_copies(Buffer& original, bool writes);
+inline void* host_address(Buffer& original, bool writes) {
+  Storage* storage = original.storage();
+  if (!storage) return nullptr;
+  if (storage->space->is_host() && !original.replicas()) [[likely]]
+    return storage->address;
+  return host_address_of_copies(original, writes);
+}
 
 // Reads a few bytes, outside of an op's encoding: elsewhere than on the host it copies these alone.
 void read_bytes(Buffer& original, size_t begin, void* target, size_t bytes);

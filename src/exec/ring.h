@@ -41,7 +41,7 @@ class Ring {
     uint32_t count = 0;
   };
 
-  sync::SpinLock lock_;
+  sync::Mutex lock_{sync::Rank::ring};
   // Guarded by lock_; their sizes never change once they are there.
   std::vector<ListRecord> lists_;
   std::vector<CommandRecord> commands_;

@@ -1,11 +1,11 @@
 #include <holdfast/array.h>
-#include <holdfast/transforms.h>
+#include <holdfast/eval.h>
 
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 #include "exec/allocator.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"

@@ -264,7 +264,7 @@ class ShadowMemory {
     bool fits(bool is_fine, Use use) const { return (shift == 0 || !is_fine) && has(use); }
   };
   struct Page {
-    sync::SpinLock lock;
+    sync::SpinLock lock{sync::Rank::shadow_page};
     Form form;  // guarded by lock
   };
   Page& page_of(uintptr_t address) {
@@ -278,8 +278,8 @@ class ShadowMemory {
   const uintptr_t begin_;
   const uint64_t bytes_;
   const bool is_shared_;
-  sync::Mutex mutex_;  // of those who make pages, or make them larger
-  ShadowArena arena_;  // guarded by mutex_
+  sync::Mutex mutex_{sync::Rank::shadow_memory};  // of those who make pages, or make them larger
+  ShadowArena arena_;                             // guarded by mutex_
   // No sync::Atomic: who makes a page does not matter, and each access looks here.
   std::vector<std::atomic<Page*>> pages_;
 };
