@@ -74,8 +74,7 @@ void poll_unbounded_loops(llvm::Function& entry) {
   if (unbounded.empty()) return;
   auto* leave = BasicBlock::Create(entry.getContext(), "cancelled", &entry);
   llvm::ReturnInst::Create(entry.getContext(), leave);
-  for (auto& [header, edge] : unbounded)
-    edge = llvm::SplitEdge(edge, header, &dominators, &loops);
+  for (auto& [header, edge] : unbounded) edge = llvm::SplitEdge(edge, header, &dominators, &loops);
   for (auto [header, edge] : unbounded) look(entry, *header, *edge, *leave);
 }
 
