@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -254,7 +255,16 @@ bool accepts(const Row& row, const Sample& sample, Dtype dtype) {
   }
 }
 
+Device device_of(const Row& row) {
+  const std::string_view name = row.name;
+  const bool is_factorisation =
+      name.starts_with("linalg.") && name != "linalg.norm" && name != "linalg.cross";
+  return is_factorisation || name == "random.multivariate_normal" ? Device(Device::cpu)
+                                                                  : default_device();
+}
+
 array make_input(const Input& input, Dtype dtype, uint64_t seed) {
+  StreamContext on_cpu(Device::cpu);  // which has all dtypes
   std::mt19937_64 random(seed);
   auto draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
   if (input.kind == "key") return random::key(seed);

@@ -95,6 +95,9 @@ Sample resized(const Sample& sample, uint64_t seed, bool may_be_empty);
 // asked with a sample.
 bool accepts(const Row& row, const Sample& sample, Dtype dtype);
 
+// The CPU for factorisations, which no GPU takes; else the default device.
+Device device_of(const Row& row);
+
 // A contiguous input with values from `seed`: small, so that sums stay exact where they can.
 array make_input(const Input& input, Dtype dtype, uint64_t seed);
 

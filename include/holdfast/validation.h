@@ -12,7 +12,8 @@
 
 namespace holdfast::validation {
 
-enum class Severity : uint8_t { warning, error };
+// A note is of something that may be as it should be: it is never thrown.
+enum class Severity : uint8_t { warning, error, note };
 
 // Something that was found. Sentences may change from version to version; `id` and the names of
 // `fields` do not, so that programs read only those.

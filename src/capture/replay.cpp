@@ -11,6 +11,7 @@
 #include <holdfast/memory.h>
 #include <holdfast/metal.h>
 #include <holdfast/ops.h>
+#include <holdfast/stream.h>
 #include <holdfast/transforms.h>
 
 #include "exec/add_dispatch.h"
@@ -24,13 +25,13 @@ namespace {
 
 using Replayed = exec::NotedOp::Replay;
 
-// The streams that a replay works on; handed back at its end.
+// The streams that a replay works on, of the CPU whatever they were of: it runs all that a device
+// does. Given back at its end.
 class Streams {
  public:
   explicit Streams(const Capture& capture) {
     for (const Queue& queue : capture.queues) {
-      exec::Queue& mine = exec::Runtime::get().acquire(queue.is_gpu ? holdfast::Device::gpu
-                                                                    : holdfast::Device::cpu);
+      exec::Queue& mine = exec::Runtime::get().acquire(holdfast::Device::cpu);
       queues_.emplace(queue.stream, &mine);
     }
   }
@@ -518,6 +519,7 @@ ReplayResult replay(const Capture& capture, const ReplayOptions& options) {
   if (std::string reason = capture.why_not(); !reason.empty()) {
     throw std::runtime_error("[replay] " + capture.name + " cannot be replayed: " + reason);
   }
+  StreamContext on_cpu(holdfast::Device::cpu);
   // The state of the queues, once: every queue of ours has the sets that there are.
   memory::Scope scope({.memory = {}, .cache = {}, .wired = capture.number("wired limit")});
   auto& sets = metal::residency_sets();

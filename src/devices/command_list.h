@@ -35,6 +35,15 @@ struct Binding {
   bool writes;
   Elements elements = Elements::unknown;
   int64_t start = 0;  // where the first element is: not at `begin` when strides are negative
+  // Where `buffer` is a replica that is written: the buffer that the array holds, which fails with
+  // it (exec/replicas.h). Else null.
+  Buffer* original = nullptr;
+
+  // The command that writes it has failed.
+  void fail(const Ref<Failure>& failure) const noexcept {
+    buffer->fail(failure);
+    if (original) original->fail(failure);
+  }
 };
 
 // A command that must run before: because of its data, or only because memory is reused.

@@ -20,6 +20,15 @@ void FileOrigins::note(const Buffer& buffer, int64_t bytes, FileRange range) {
   origins_.insert_or_assign(buffer.identity(), Origin{&buffer, bytes, std::move(range)});
 }
 
+void FileOrigins::note_copy(const Buffer& from, const Buffer& to) {
+  std::unique_lock lock(mutex_);
+  auto found = origins_.find(from.identity());
+  if (found == origins_.end()) return;
+  const Origin origin = found->second;
+  lock.unlock();
+  note(to, origin.bytes, origin.range);
+}
+
 std::optional<FileRange> FileOrigins::find(uint64_t identity, int64_t begin, int64_t end) {
   std::lock_guard guard(mutex_);
   auto found = origins_.find(identity);

@@ -25,6 +25,8 @@ class FileOrigins {
 
   // The first `bytes` bytes of the buffer are being read from the range.
   void note(const Buffer& buffer, int64_t bytes, FileRange range);
+  // All bytes of a buffer are being copied to one of the same size.
+  void note_copy(const Buffer& from, const Buffer& to);
   // Where bytes [begin, end) of the buffer with this identity were read from, if they were.
   std::optional<FileRange> find(uint64_t identity, int64_t begin, int64_t end);
   size_t size();

@@ -52,7 +52,7 @@ Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label
   layers::on_begin();
   if (!wait_for.empty()) queue_.add_waits(wait_for);
   CommandList& list = queue_.open();
-  commands_ = list.commands.size();
+  commands_ = first_noted_ = list.commands.size();
   bindings_ = list.bindings.size();
   edges_ = list.edges.size();
   work_ = list.work;
@@ -69,9 +69,9 @@ Event Queue::Transaction::commit() {
   queue_.end_migrations(true);
   if (list.commands.size() == commands_) return {};
   ++list.ops;
-  if (noted_) {
-    noted_->first_command = static_cast<uint32_t>(commands_);
-    noted_->command_count = static_cast<uint32_t>(list.commands.size() - commands_);
+  if (noted_ && list.commands.size() > first_noted_) {
+    noted_->first_command = static_cast<uint32_t>(first_noted_);
+    noted_->command_count = static_cast<uint32_t>(list.commands.size() - first_noted_);
     list.notes.push_back(std::move(*noted_));
   }
   Event event(&queue_, list.serial - mutated(Mutant::serial_of_event));
@@ -356,17 +356,16 @@ void Queue::retain(Buffer* buffer, Storage* storage, bool writes) {
 uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
                      Elements elements) {
   CommandList& list = open();
-  Storage* storage = buffer->storage();
-  if (storage->space != &memory_ || buffer->replicas()) [[unlikely]] {
-    Buffer* here = writes ? writable_here(buffer) : readable_here(buffer);
-    storage = here->storage();
-    retain(here, storage, writes);
-    // What a command writes fails as the array that it belongs to.
-    if (!writes) buffer = here;
+  Buffer* here = buffer;
+  if (buffer->storage()->space != &memory_ || buffer->replicas()) [[unlikely]]
+    here = writes ? writable_here(buffer) : readable_here(buffer);
+  Storage* storage = here->storage();
+  retain_inline(here, storage, writes);
+  list.bindings.push_back({here, here->identity(), storage, begin, end, writes, elements, start});
+  if (writes && here != buffer) [[unlikely]] {
+    retain(buffer, buffer->storage(), writes);
+    list.bindings.back().original = buffer;
   }
-  retain_inline(buffer, storage, writes);
-  list.bindings.push_back(
-      {buffer, buffer->identity(), storage, begin, end, writes, elements, start});
   return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;
 }
 

@@ -45,11 +45,14 @@ class Queue {
     // The event that is signaled when the op's commands have completed; invalid when it encoded
     // none.
     Event commit();
-    // Keeps what the op was with the list (NotedOp).
+    // Keeps what the op was with the list (NotedOp): the commands that it has encoded so far,
+    // copies of its inputs, are no part of it.
+    void begin_note() { first_noted_ = queue_.open_->commands.size(); }
     void describe(NotedOp op) { noted_ = std::move(op); }
     // What was bound since the op's last command counts for each of its commands, as far as
     // failures go (Command::first_of_op).
     void cover_commands();
+    Queue& queue() const { return queue_; }
     bool has_commands() const { return queue_.open_->commands.size() > commands_; }
     // Has the op encoded a native command so far?
     bool has_native() const;
@@ -60,7 +63,7 @@ class Queue {
     std::unique_lock<sync::Mutex> lock_;
     Queue* const outer_;  // that this thread encodes for
     bool committed_ = false;
-    size_t commands_, bindings_, edges_;
+    size_t commands_, bindings_, edges_, first_noted_;
     int64_t work_;
     std::optional<NotedOp> noted_;
   };
@@ -119,6 +122,9 @@ class Queue {
   Event copied_here(Buffer& buffer);
   // Makes the buffer valid in the memory of this queue's device, by a command if need be.
   void bring_here(Buffer* buffer);
+  // The buffer that commands of the op that is being encoded bind for this one, which was brought
+  // here or is written.
+  const Buffer& buffer_here(Buffer& original) const;
   // A buffer here with the bytes of another one, which may be in any space.
   allocator::Buffer copy_here(Buffer* buffer);
   // Bound since the last command.

@@ -3,13 +3,18 @@
 #include <stdexcept>
 #include <string>
 
+#include "exec/file_origins.h"
 #include "exec/queue.h"
 #include "exec/runtime.h"
 
 namespace holdfast::exec {
 
 bool Queue::is_ordered_after(const Stamp& stamp) const {
-  if (!stamp.queue || stamp.queue == device_queue_.get() || is_executed(stamp)) return true;
+  if (!stamp.queue || stamp.queue == device_queue_.get()) return true;
+  if (is_executed(stamp)) {
+    layers::on_observe(*stamp.queue, stamp.serial);
+    return true;
+  }
   return open_ && std::any_of(open_->waits.begin(), open_->waits.end(), [&](const Stamp& wait) {
            return wait.queue == stamp.queue && wait.serial >= stamp.serial;
          });
@@ -35,6 +40,7 @@ void Queue::add_copy(Buffer* from, Buffer* to) {
   command.bytes = from->size();
   command.work = 2 * bytes;
   add_bound(std::move(command), first, 2);
+  FileOrigins::get().note_copy(*from, *to);
 }
 
 Buffer* Queue::written_here(const Buffer* original) const {
@@ -107,6 +113,16 @@ Event Queue::copied_here(Buffer& buffer) {
 
 void Queue::bring_here(Buffer* buffer) {
   if (buffer->storage()->space != &memory_ || buffer->replicas()) readable_here(buffer);
+}
+
+const Buffer& Queue::buffer_here(Buffer& original) const {
+  for (size_t i = written_.size(); i-- > 0;) {
+    if (written_[i].original.get() == &original) return *written_[i].here;
+  }
+  for (const Migration& migration : migrations_) {
+    if (migration.original.get() == &original) return *migration.copy;
+  }
+  return original;
 }
 
 allocator::Buffer Queue::copy_here(Buffer* buffer) {

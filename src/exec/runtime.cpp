@@ -73,15 +73,24 @@ MemorySpace& Runtime::memory_of(const holdfast::Device& named) {
 }
 
 Queue& Runtime::queue(const Stream& stream) {
+  auto name_of = [](const holdfast::Device& device) {
+    return device == holdfast::Device::gpu ? "gpu" : "cpu";
+  };
   int index = stream.index;
   if (index >= 0 && index < block * blocks) {
     if (auto* entries = table_[index / block].load(std::memory_order_acquire)) {
       Queue* queue = entries[index % block].load(std::memory_order_acquire);
       if (queue && queue->stream().device == stream.device) return *queue;
+      if (queue && queue->stream().device.type != stream.device.type) {
+        throw std::invalid_argument("[stream] expected a stream of the " +
+                                    std::string(name_of(stream.device)) + ", got stream " +
+                                    std::to_string(index) + ", which is of the " +
+                                    name_of(queue->stream().device));
+      }
     }
   }
   throw std::invalid_argument("[stream] there is no stream " + std::to_string(index) + " on the " +
-                              (stream.device == holdfast::Device::gpu ? "gpu" : "cpu"));
+                              name_of(stream.device));
 }
 
 Queue& Runtime::acquire(holdfast::Device device) {

@@ -13,7 +13,7 @@
 #include "exec/runtime.h"
 #include "graph/check_outputs.h"
 #include "graph/claim.h"
-#include "graph/copy_to_device.h"
+#include "graph/copies.h"
 #include "graph/encoder_scope.h"
 #include "graph/eval_errors.h"
 #include "graph/group.h"
@@ -172,6 +172,7 @@ class Evaluator {
   // device.
   template <class Encode, class Outputs>
   [[gnu::always_inline]] Event encode_on_device_or_host(exec::Queue& queue,
+                                                        const Primitive& primitive,
                                                         std::span<const array> inputs,
                                                         Encode encode, Outputs outputs) {
     try {
@@ -182,11 +183,20 @@ class Evaluator {
     for (array* output : made) output->node()->data.reset();
     exec::Queue& host = touch(queue.host_queue());
     collect_waits(host, inputs);
+    const bool is_watched = exec::layers::want(exec::Layer::encoding);
+    const size_t to_host = is_watched ? detail::bytes_missing(host.device().memory, inputs) : 0;
     const Event event = encode_with_kernels(host, encode, outputs);
     if (&host == &queue || !event.valid()) return event;
     host.flush(event.serial());
     touch(queue);
-    return detail::copy_to_device(queue, event, inputs, made);
+    const detail::CopiedOutputs copied =
+        detail::copy_to_device(queue, event, primitive.label(), inputs, made);
+    if (is_watched) {
+      exec::layers::slow::on_host_fallback({literal_name(primitive), &primitive.label(),
+                                            queue.stream().index, queue.device().memory.name(),
+                                            to_host, copied.bytes});
+    }
+    return copied.event;
   }
 
   void encode_group() {
@@ -197,7 +207,7 @@ class Evaluator {
       exec::Queue& queue = queue_of(last);
       collect_waits(queue, group_.inputs());
       const Event event = encode_on_device_or_host(
-          queue, group_.inputs(),
+          queue, last, group_.inputs(),
           [&](exec::Queue& chosen) { return group_.encode(chosen, waits_, keep_graph_); },
           [&] { return group_.outputs(); });
       group_.finish(event, keep_graph_);
@@ -265,10 +275,12 @@ class Evaluator {
       exec::Queue::Transaction transaction(chosen, literal_name(primitive), primitive.label(),
                                            waits_);
       EncoderScope scope(chosen, is_of_library, keep);
+      const bool wants_note = exec::capture::wants_notes();
+      // A program's primitive may take addresses of its inputs. A view needs none of them.
+      if (!is_of_library || (wants_note && !primitive.traits().is_view))
+        detail::bring_inputs(chosen, n.inputs);
       std::optional<OpNoteWriter> note;
-      if (exec::capture::wants_notes()) note.emplace(n.inputs);
-      // A program's primitive may take addresses of its inputs.
-      if (!is_of_library) bring_inputs(chosen, n.inputs);
+      if (wants_note) note.emplace(transaction, n.inputs);
       if (op) {
         op->encode_prepared(scope.encoder, prepared.get(), n.inputs, outputs);
       } else if (primitive.device() == Device::gpu && &chosen == &queue) {
@@ -283,7 +295,7 @@ class Evaluator {
       }
       return transaction.commit();
     };
-    const Event event = encode_on_device_or_host(queue, n.inputs, encode_for, [&] {
+    const Event event = encode_on_device_or_host(queue, primitive, n.inputs, encode_for, [&] {
       std::vector<array*> made;
       for (array& output : outputs_) made.push_back(&output);
       return made;
@@ -310,12 +322,6 @@ class Evaluator {
     for (const array& input : inputs) encoder.input(input);
     for (array& output : outputs_) encoder.output(output);
     transaction.cover_commands();
-  }
-
-  static void bring_inputs(exec::Queue& queue, const std::vector<array>& inputs) {
-    for (const array& input : inputs) {
-      if (input.data_shared_ptr()) queue.bring_here(exec::buffer_of(input.buffer()));
-    }
   }
 
   // An op that encoded nothing shares an input's data, and is there when that is.

@@ -4,6 +4,7 @@
 #include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "graph/claim.h"
+#include "graph/copies.h"
 #include "graph/encoder_scope.h"
 #include "graph/eval_errors.h"
 #include "graph/op_note.h"
@@ -132,7 +133,10 @@ Event Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_
   exec::Queue::Transaction transaction(queue, last.name(), last.label(), waits);
   EncoderScope scope(queue, true);
   std::optional<OpNoteWriter> note;
-  if (exec::capture::wants_notes()) note.emplace(inputs_);
+  if (exec::capture::wants_notes()) {
+    detail::bring_inputs(queue, inputs_);
+    note.emplace(transaction, inputs_);
+  }
   FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_};
   static_cast<FusableOp&>(last).encode_group(scope.encoder, group);
   if (note) transaction.describe(note->group(nodes_, steps_));

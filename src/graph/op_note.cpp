@@ -106,16 +106,22 @@ void read(ByteReader& in, OpView& view) {
 
 }  // namespace
 
-OpNoteWriter::OpNoteWriter(std::span<const array> inputs)
-    : inputs_(static_cast<uint32_t>(inputs.size())) {
+OpNoteWriter::OpNoteWriter(exec::Queue::Transaction& transaction, std::span<const array> inputs)
+    : queue_(transaction.queue()), inputs_(static_cast<uint32_t>(inputs.size())) {
+  transaction.begin_note();
   text_.value(static_cast<uint64_t>(inputs.size()));
   for (const array& input : inputs) view(input);
 }
 
+uint64_t OpNoteWriter::buffer_of(const array& a) const {
+  if (!a.data_shared_ptr() || !a.buffer().ptr()) return 0;
+  return queue_.buffer_here(*exec::buffer_of(a.buffer())).identity();
+}
+
 void OpNoteWriter::view(const array& a) {
-  bool has_data = a.data_shared_ptr() != nullptr && a.buffer().ptr() != nullptr;
-  text_.value(has_data ? exec::buffer_of(a.buffer())->identity() : uint64_t{0});
-  text_.value(static_cast<int64_t>(has_data ? a.offset() : 0));
+  const uint64_t buffer = buffer_of(a);
+  text_.value(buffer);
+  text_.value(static_cast<int64_t>(buffer != 0 ? a.offset() : 0));
   write(text_, a.dtype());
   write(text_, a.shape());
   write(text_, a.strides());
@@ -149,9 +155,10 @@ std::pair<int64_t, int64_t> byte_interval(int64_t offset, size_t item, const Sha
 void OpNoteWriter::output(int64_t result, const array& a) {
   text_.value(result);
   view(a);
-  if (a.size() == 0 || !a.data_shared_ptr()) return;
+  const uint64_t buffer = buffer_of(a);
+  if (a.size() == 0 || buffer == 0) return;
   auto [begin, end] = byte_interval(a.offset(), a.itemsize(), a.shape(), a.strides());
-  noted_.outputs.push_back({exec::buffer_of(a.buffer())->identity(), begin, end});
+  noted_.outputs.push_back({buffer, begin, end});
 }
 
 exec::NotedOp OpNoteWriter::single(Primitive& primitive, std::span<const array> outputs,

@@ -21,6 +21,7 @@
 
 #include "base/byte_stream.h"
 #include "devices/command_list.h"
+#include "exec/queue.h"
 #include "graph/op.h"
 #include "graph/record.h"
 
@@ -54,10 +55,11 @@ struct OpNote {
   std::vector<Output> outputs;
 };
 
-// Made before the op is encoded, since it may take its inputs' memory over.
+// Made before the op is encoded, since it may take its inputs' memory over, and once these are in
+// the memory of its queue's device (bring_inputs): it names the buffers that the commands bind.
 class OpNoteWriter {
  public:
-  explicit OpNoteWriter(std::span<const array> inputs);
+  OpNoteWriter(exec::Queue::Transaction& transaction, std::span<const array> inputs);
   // Of one op, or of a fused group. `is_native`: is the call needed?
   exec::NotedOp single(Primitive& primitive, std::span<const array> outputs, bool is_native);
   exec::NotedOp group(std::span<const array> nodes, std::span<const FusedStep> steps);
@@ -68,6 +70,10 @@ class OpNoteWriter {
   void call(const Record& record, std::span<const uint32_t> operands,
             std::span<const array> results);
 
+  // What the commands bind of an array's memory; 0: it has none.
+  uint64_t buffer_of(const array& a) const;
+
+  const exec::Queue& queue_;
   ByteWriter text_;
   exec::NotedOp noted_;
   uint32_t inputs_;

@@ -10,6 +10,7 @@
 #include "capture/programs.h"
 #include "exec/layers/capture/capture_file.h"
 #include "exec/layers/chaos/chaos.h"
+#include "support/device.h"
 #include "support/gate.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
@@ -70,7 +71,7 @@ TEST_CASE("capture: a replay that differs names the first command that does") {
   array x = random::normal({64}, float32, 0.0f, 1.0f, random::key(1));
   eval(x);
   record(file, [&] {
-    array y = sum(x * x, s);
+    array y = sum(multiply(x, x, s), s);
     eval(y);
     array z = exp(y, s);
     eval(z);
@@ -111,6 +112,36 @@ TEST_CASE("capture: kernels are replayed from their source, with an emptied kern
   CHECK(result.differences.empty());
 }
 
+TEST_CASE("capture: arrays that cross between devices replay to the same bits") {
+  File file("crossing");
+  array x = random::normal({64}, float32, 0.0f, 1.0f, random::key(3));
+  // Both devices have it when the capture begins.
+  eval(multiply(x, x, Device::gpu), multiply(x, x, Device::cpu));
+  record(file, [&] {
+    array a = multiply(x, x, Device::gpu);
+    array b = cumsum(a, 0, false, true, Device::cpu);
+    array c = add(b, a, Device::gpu);
+    eval(c);
+    c.data<float>()[3] = 5;  // by the host, between two uses
+    array d = add(exp(c, Device::gpu), x, Device::cpu);
+    // The gpu fills memory of the host, which both devices read then.
+    array filled = make_op("Filled", default_stream(Device::gpu), {}, {64},
+                           [](Encoder& encoder, const auto&, std::vector<array>& out) {
+                             const int32_t seven = 7;
+                             out[0].set_data(allocator::malloc(out[0].nbytes()));
+                             encoder.fill(out[0], &seven);
+                           });
+    array e = add(astype(filled, float32, Device::cpu), d, Device::gpu);
+    array f = add(astype(filled, float32, Device::gpu), e, Device::cpu);
+    eval(f);
+    CHECK(sum(subtract(f, d)).item<float>() == doctest::Approx(64 * 14));
+  });
+  capture::ReplayResult result = capture::replay(Capture(file.path));
+  CHECK(result.checked >= 9);
+  for (const auto& d : result.differences) MESSAGE(d.number, " ", d.op);
+  CHECK(result.differences.empty());
+}
+
 TEST_CASE("capture: native ops of the user's own are replayed from what they wrote, and named") {
   File file("own");
   Stream s = default_stream(Device::cpu);
@@ -124,7 +155,7 @@ TEST_CASE("capture: native ops of the user's own are replayed from what they wro
   CHECK(result.differences.empty());
 }
 
-TEST_CASE("capture: three streams made while capturing, wired memory, many passes") {
+TEST_CASE_FIXTURE(OnCpu, "capture: three streams made while capturing, wired memory, many passes") {
   File file("streams");
   memory::Scope scope({.memory = {}, .cache = {}, .wired = size_t{8} << 20});
   array x = random::normal({64, 64}, float32, 0.0f, 1.0f, random::key(9));

@@ -10,6 +10,7 @@
 #include "capture/file.h"
 #include "capture/programs.h"
 #include "exec/file_origins.h"
+#include "support/device.h"
 #include "support/test_ops.h"
 
 using namespace holdfast;
@@ -84,7 +85,7 @@ TEST_CASE("capture: what was loaded from a file is copied, or named by file, ran
   }
 }
 
-TEST_CASE("capture: a view of a loaded array is the range that it reads") {
+TEST_CASE_FIXTURE(OnCpu, "capture: a view of a loaded array is the range that it reads") {
   Weights weights;
   File file("view");
   array w = weights.w();

@@ -10,12 +10,13 @@
 #include "capture/file.h"
 #include "capture/programs.h"
 #include "kernels/cpu/instruction_set.h"
+#include "support/device.h"
 #include "support/test_ops.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
 
-TEST_CASE("replay: only some commands are checked, and nothing behind them runs") {
+TEST_CASE_FIXTURE(OnCpu, "replay: only some commands are checked, and nothing behind them runs") {
   File file("only");
   Stream s = default_stream(Device::cpu);
   array x = random::normal({64}, float32, 0.0f, 1.0f, random::key(1));

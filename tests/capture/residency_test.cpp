@@ -11,6 +11,7 @@
 #include "capture/programs.h"
 #include "exec/residency.h"
 #include "exec/runtime.h"
+#include "support/device.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -40,7 +41,7 @@ struct SetSize {
 
 // Limit and size of a set; the sizes of what is held do not fit, fit in one set, need many sets,
 // are larger than a set. Each result that is held has 16 KiB.
-TEST_CASE("residency while capturing and while replaying") {
+TEST_CASE_FIXTURE(OnCpu, "residency while capturing and while replaying") {
   struct Scenario {
     const char* name;
     size_t limit, bytes_per_set;
@@ -196,10 +197,11 @@ void check_cycles(int cycles) {
 
 }  // namespace
 
-TEST_CASE("residency: exact over many cycles while capturing and while replaying") {
+TEST_CASE_FIXTURE(OnCpu, "residency: exact over many cycles while capturing and while replaying") {
   check_cycles(100'000);
 }
 
-TEST_CASE("residency: exact over a million cycles while capturing and while replaying [long]") {
+TEST_CASE_FIXTURE(
+    OnCpu, "residency: exact over a million cycles while capturing and while replaying [long]") {
   check_cycles(1'000'000);
 }

@@ -49,11 +49,12 @@ bool is_of_cpu_streams(const std::string& what) {
 
 TEST_CASE("every row of the registry on the gpu equals the cpu") {
   install_gpu();
+  DefaultDevice cpu(Device::cpu);
   int compared = 0;
   for (const registry::Row& row : registry::rows()) {
     for (const registry::Sample& sample : registry::samples_of(row)) {
       if (sample.outcome != registry::Sample::Outcome::result) continue;
-      for (Dtype dtype : all_dtypes) {
+      for (Dtype dtype : all_dtypes()) {
         if (dtype == float64 || !registry::accepts(row, sample, dtype)) continue;
         INFO(std::string(row.name)
              << " of " << sample.text << " with " << std::string(dtype_name(dtype)));
@@ -86,6 +87,7 @@ TEST_CASE("every row of the registry on the gpu equals the cpu") {
 
 TEST_CASE("every row of the registry refuses float64 on the gpu") {
   install_gpu();
+  DefaultDevice cpu(Device::cpu);
   for (const registry::Row& row : registry::rows()) {
     for (const registry::Sample& sample : registry::samples_of(row)) {
       const bool has_row_dtype =

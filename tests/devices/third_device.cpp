@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/fault.h"
 #include "base/sync.h"
 #include "devices/failure.h"
 #include "kernels/backend.h"
@@ -186,12 +187,13 @@ class ThirdDevice final : public Scheduler, public exec::Device {
     }
     if (!failure) return;
     for (const Binding& binding : bindings) {
-      if (binding.writes) binding.buffer->fail(failure);
+      if (binding.writes) binding.fail(failure);
     }
     if (!is_inherited) list.failed(list, command, failure);
   }
 
   static void run_command(std::span<Binding> bindings, const Command& command) {
+    if (fault::hit(fault::Point::dispatch)) throw std::runtime_error("injected failure");
     auto place = [&](const Place& at) -> char* {
       const Storage& storage = *bindings[at.binding].storage;
       const auto offset = static_cast<size_t>(at.offset);

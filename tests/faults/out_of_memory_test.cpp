@@ -7,6 +7,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include "support/device.h"
 #include "support/gate.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
@@ -38,7 +39,7 @@ class Limit {
 
 }  // namespace
 
-TEST_CASE("beyond the limit: an error with the op's name and a breakdown") {
+TEST_CASE_FIXTURE(OnCpu, "beyond the limit: an error with the op's name and a breakdown") {
   LeakCheck leaks;
   {
     Stream s = default_stream(Device::cpu);
@@ -95,7 +96,7 @@ TEST_CASE("memory that work in flight holds is waited for") {
   leaks.check();
 }
 
-TEST_CASE("array constructors and malloc keep the limit") {
+TEST_CASE_FIXTURE(OnCpu, "array constructors and malloc keep the limit") {
   Limit limit(1);
   array x = counting(count);
   CHECK_THROWS_AS(counting(count), OutOfMemory);
@@ -105,7 +106,7 @@ TEST_CASE("array constructors and malloc keep the limit") {
   CHECK_NOTHROW(allocator::free(allocator::malloc(bytes)));
 }
 
-TEST_CASE("a fused group that does not fit") {
+TEST_CASE_FIXTURE(OnCpu, "a fused group that does not fit") {
   Stream s = default_stream(Device::cpu);
   LeakCheck leaks;
   {

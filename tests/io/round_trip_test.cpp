@@ -34,7 +34,7 @@ void check_same(const array& loaded, const array& saved) {
 
 TEST_CASE("npy: every dtype and layout comes back") {
   TemporaryFolder folder;
-  for (Dtype dtype : all_dtypes) {
+  for (Dtype dtype : all_dtypes()) {
     CAPTURE(dtype);
     for (const array& a : samples(dtype)) {
       save(folder / "a", a);
@@ -46,7 +46,7 @@ TEST_CASE("npy: every dtype and layout comes back") {
 TEST_CASE("npz, safetensors and gguf: every dtype they know comes back, with names and metadata") {
   TemporaryFolder folder;
   std::unordered_map<std::string, array> arrays, gguf_arrays;
-  for (Dtype dtype : all_dtypes) {
+  for (Dtype dtype : all_dtypes()) {
     int i = 0;
     for (const array& a : samples(dtype)) {
       std::ostringstream label;

@@ -9,6 +9,7 @@
 #include "kernel_library/fake_metal.h"
 #include "kernel_library/temporary_folder.h"
 #include "support/child.h"
+#include "support/device.h"
 #include "support/inspection.h"
 #include "support/threads.h"
 
@@ -62,7 +63,7 @@ bool uses_llvm() { return read_file("/proc/self/maps").find("libLLVM") != std::s
 
 }  // namespace
 
-TEST_CASE("compiled kernels: one name with float16, float32 and another body in one list" *
+TEST_CASE_FIXTURE(OnCpu, "compiled kernels: one name with float16, float32 and another body in one list" *
           doctest::test_suite("no other layers")) {
   if (!has_compiler()) return;
   RealLibrary library(1);  // each one drops the one before, while it is encoded
@@ -156,7 +157,7 @@ TEST_CASE("compiled kernels: twelve layers of one name are plain C++, bit for bi
   });
 }
 
-TEST_CASE("compiled kernels: from the disk without a compiler [child]") {
+TEST_CASE_FIXTURE(OnCpu, "compiled kernels: from the disk without a compiler [child]") {
   if (!is_child("compiled kernels: from the disk without a compiler [child]")) return;
   RealLibrary library(8, std::getenv("HOLDFAST_TEST_FOLDER"));
   array x = astype(arange(100), float32);
@@ -196,7 +197,7 @@ TEST_CASE("compiled kernels: HOLDFAST_DUMP_KERNELS shows each step") {
   CHECK(kinds == std::set<std::string>{".ll", ".metal", ".remarks", ".s"});
 }
 
-TEST_CASE("compiled kernels: damaged machine code on disk is compiled again") {
+TEST_CASE_FIXTURE(OnCpu, "compiled kernels: damaged machine code on disk is compiled again") {
   if (!has_compiler()) return;
   TemporaryFolder temporary;
   std::string folder = temporary.path() + "/kernels";

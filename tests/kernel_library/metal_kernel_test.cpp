@@ -6,6 +6,7 @@
 
 #include "kernel_library/fake_metal.h"
 #include "support/child.h"
+#include "support/device.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
 #include "support/threads.h"
@@ -126,7 +127,7 @@ TEST_CASE("metal_kernel: dtypes, sizes below 8, scalars and template values are 
   CHECK(metal.compiles() == expected + 1);
 }
 
-TEST_CASE("metal_kernel: shape, strides and rank are those of what the kernel sees") {
+TEST_CASE_FIXTURE(OnCpu, "metal_kernel: shape, strides and rank are those of what the kernel sees") {
   FakeMetal metal;
   struct Seen {
     int shape[2];
@@ -299,7 +300,7 @@ TEST_CASE("metal_kernel: a source that does not compile leaves the node as it wa
                         floats(8)))[3] == 6);
 }
 
-TEST_CASE("metal_kernel: while a kernel is compiled its stream is free for others") {
+TEST_CASE_FIXTURE(OnCpu, "metal_kernel: while a kernel is compiled its stream is free for others") {
   FakeMetal metal;
   define_affine(metal, "double", 2, 0);
   Stream stream = new_stream(default_device());
@@ -356,6 +357,7 @@ TEST_CASE("metal_kernel: a chain of one name over slices and views of one weight
       {layers, width, width});
   eval(weights);
   auto run = [&](bool copies) {
+    StreamContext on_cpu(Device::cpu);  // also on other threads
     array x = floats(width) * array(0.125f);
     for (int layer = 0; layer < layers; ++layer) {
       std::string body = "NATIVE v" + std::to_string(layer % 3) + " ; w_strides";

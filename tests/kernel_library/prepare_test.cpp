@@ -7,6 +7,7 @@
 #include "graph/encoder_scope.h"
 #include "graph/op.h"
 #include "kernel_library/fake_metal.h"
+#include "support/device.h"
 #include "support/test_ops.h"
 #include "transforms/compile_kernels_setting.h"
 
@@ -63,7 +64,7 @@ TEST_CASE("prepare: a custom kernel is compiled with no stream locked, again whe
   CHECK(seen.locked == 0);
 }
 
-TEST_CASE("prepare: the kernel of a compiled function is compiled with no stream locked") {
+TEST_CASE_FIXTURE(OnCpu, "prepare: the kernel of a compiled function is compiled with no stream locked") {
   FakeMetal metal;
   CompilesSeen seen(metal);
   CompileKernelsSetting setting(CompileKernels::at_once);

@@ -14,11 +14,9 @@
 
 #include <holdfast/holdfast.h>
 
-namespace holdfast::testing {
+#include "support/device.h"
 
-inline const std::vector<Dtype> all_dtypes = {bool_,   uint8,   uint16,   uint32,   uint64,
-                                              int8,    int16,   int32,    int64,    float16,
-                                              float32, float64, bfloat16, complex64};
+namespace holdfast::testing {
 
 // The elements in row-major order, read through the strides by hand.
 template <typename T>

@@ -73,7 +73,7 @@ void check(const Case& c) {
 
 TEST_CASE("attention over random shapes, layouts, masks and sinks") {
   RandomArrays random(31);
-  for (Dtype dtype : {float32, bfloat16, float16, float64}) {
+  for (Dtype dtype : taken_here({float32, bfloat16, float16, float64})) {
     CAPTURE(std::string(dtype_name(dtype)));
     for (int round = 0; round < 60; ++round) {
       int batch = random.pick(1, 2), key_heads = random.pick(1, 2);

@@ -24,6 +24,7 @@ array moved_from() {
 
 TEST_CASE("every op of the registry refuses an array that was moved from") {
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     for (const registry::Sample& sample : registry::samples_of(row)) {
       if (sample.outcome != registry::Sample::Outcome::result) continue;
       INFO(std::string(row.name) << " of " << sample.text);

@@ -54,7 +54,7 @@ std::vector<double> plain(const array& input, const array& weight, const Setting
 
 TEST_CASE("conv_general over random settings, dtypes and layouts") {
   RandomArrays random(61);
-  for (Dtype dtype : {float32, bfloat16, float16, float64}) {
+  for (Dtype dtype : taken_here({float32, bfloat16, float16, float64})) {
     CAPTURE(std::string(dtype_name(dtype)));
     for (int round = 0; round < 40; ++round) {
       Settings c;

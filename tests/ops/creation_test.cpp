@@ -43,7 +43,7 @@ TEST_CASE("linspace") {
 }
 
 TEST_CASE("full, zeros, ones and their likes, for every dtype") {
-  for (Dtype dtype : all_dtypes) {
+  for (Dtype dtype : all_dtypes()) {
     CAPTURE(std::string(dtype_name(dtype)));
     CHECK(values_of<bool>(all(equal(zeros({3, 2}, dtype), array(0, dtype))))[0]);
     CHECK(values_of<bool>(all(equal(ones({3, 2}, dtype), array(1, dtype))))[0]);

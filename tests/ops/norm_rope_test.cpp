@@ -57,7 +57,7 @@ std::vector<double> rates_of(double base, int dims) {
 
 TEST_CASE("rms_norm and layer_norm over random shapes and layouts") {
   RandomArrays random(11);
-  for (Dtype dtype : {float32, float16, bfloat16, float64}) {
+  for (Dtype dtype : taken_here({float32, float16, bfloat16, float64})) {
     CAPTURE(std::string(dtype_name(dtype)));
     for (int round = 0; round < 60; ++round) {
       Shape shape;
@@ -99,7 +99,7 @@ TEST_CASE("layer_norm of rows far from zero keeps its digits") {
 }
 
 TEST_CASE("a row is normalised to the same bits alone and among others") {
-  for (Dtype dtype : {float32, float16, bfloat16, float64}) {
+  for (Dtype dtype : taken_here({float32, float16, bfloat16, float64})) {
     CAPTURE(std::string(dtype_name(dtype)));
     for (int length : {1, 31, 128, 300, 1111}) {
       CAPTURE(length);

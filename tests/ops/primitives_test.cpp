@@ -204,6 +204,7 @@ TEST_CASE("primitives: nodes of every op of the registry are checked when they a
     }
   };
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     for (const registry::Sample& sample : registry::samples_of(row)) {
       if (sample.outcome != registry::Sample::Outcome::result) continue;
       const Dtype dtype = registry::accepts(row, sample, float32) ? float32 : int32;

@@ -85,8 +85,9 @@ TEST_CASE("the views of the tests hold the values of the array") {
 
 TEST_CASE("every op gives one result for all layouts of its inputs") {
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     for (const registry::Sample& sample : registry::samples_of(row)) {
-      for (Dtype dtype : all_dtypes) {
+      for (Dtype dtype : all_dtypes()) {
         std::vector<array> inputs = inputs_for(sample, dtype);
         bool is_named = row.accepted != 0;
         bool is_accepted = registry::accepts(row, sample, dtype);
@@ -135,9 +136,10 @@ TEST_CASE("every op of random sizes gives one result for strided and repeated in
   CAPTURE(seed);
   size_t compared = 0;
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     for (const registry::Sample& written : registry::samples_of(row)) {
       registry::Sample sample = registry::resized(written, seed += 7, true);
-      for (Dtype dtype : all_dtypes) {
+      for (Dtype dtype : all_dtypes()) {
         if (!registry::accepts(row, sample, dtype)) continue;
         INFO(std::string(row.name)
              << " of " << sample.text << " with " << std::string(dtype_name(dtype)));
@@ -187,5 +189,5 @@ TEST_CASE("every op of random sizes gives one result for strided and repeated in
       }
     }
   }
-  CHECK(compared > 3000);
+  CHECK(compared > 2500);
 }

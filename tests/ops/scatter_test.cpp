@@ -113,7 +113,7 @@ TEST_CASE("slice_update replaces a part, and nothing else") {
       "slice_update_max", [&] { slice_update_max(a, array(1), {0, 0}, {3, 4}, {1, 0}); });
 }
 
-TEST_CASE("slice_update in the memory of an array that nobody else holds") {
+TEST_CASE_FIXTURE(OnCpu, "slice_update in the memory of an array that nobody else holds") {
   array cache = zeros({1000}, int32) + 1;
   cache.eval();
   const int* place = cache.data<int>();

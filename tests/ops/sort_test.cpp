@@ -47,7 +47,7 @@ void check_rows(const array& a) {
 }  // namespace
 
 TEST_CASE("rows of every dtype and length") {
-  for (Dtype dtype : all_dtypes) {
+  for (Dtype dtype : all_dtypes()) {
     INFO(std::string(dtype_name(dtype)));
     for (Shape shape : {Shape{3, 0}, Shape{5, 1}, Shape{4, 7}, Shape{3, 100}, Shape{2, 700},
                         Shape{20, 999}, Shape{2, 3, 40}}) {
@@ -65,7 +65,7 @@ TEST_CASE("long rows are sorted by several tasks") {
   array a = random::normal({300007}, random::key(1));
   check_rows<float>(a);
   check_rows<float16_t>(astype(a, float16));
-  check_rows<double>(astype(a, float64));
+  if (default_device() == Device::cpu) check_rows<double>(astype(a, float64));
   check_rows<int64_t>(astype(a * 1000.0f, int64));
   check_rows<uint8_t>(astype(random::bits({2, 200001}, 1, random::key(2)), uint8));
   check_rows<int>(zeros({200000}, int32));  // no byte differs
@@ -83,7 +83,7 @@ TEST_CASE("NaN comes last, zeros are equal") {
     check_rows<float>(a);
     check_rows<float16_t>(astype(a, float16));
     check_rows<bfloat16_t>(astype(a, bfloat16));
-    check_rows<double>(astype(a, float64));
+    if (default_device() == Device::cpu) check_rows<double>(astype(a, float64));
   }
   check_values<uint32_t>(argsort(array({0.0f, -0.0f, 0.0f})), {3}, {0, 1, 2});
   check_rows<complex64_t>(array({complex64_t(1, 2), complex64_t(nan, 0), complex64_t(1, -2),
@@ -150,7 +150,7 @@ TEST_CASE("partition and topk") {
 }
 
 TEST_CASE("searchsorted") {
-  for (Dtype dtype : {uint8, int32, int64, float16, float32, float64}) {
+  for (Dtype dtype : taken_here({uint8, int32, int64, float16, float32, float64})) {
     array sorted({1, 2, 2, 2, 5, 9}, dtype), values({0, 1, 2, 3, 9, 10}, {2, 3}, dtype);
     check_values<uint32_t>(searchsorted(sorted, values), {2, 3}, {0, 0, 1, 4, 5, 6});
     check_values<uint32_t>(searchsorted(sorted, transpose(values), "right"), {3, 2},

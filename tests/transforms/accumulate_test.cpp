@@ -107,7 +107,7 @@ TEST_CASE("accumulate: only what was put into zeros") {
   check_values<float>(accumulate(full({3}, 1.0f), largest), {3}, {1, 1, 1});
 }
 
-TEST_CASE("cotangents of many parts need the memory of one") {
+TEST_CASE_FIXTURE(OnCpu, "cotangents of many parts need the memory of one") {
   array x = ones({1 << 10, 1 << 10});
   eval(x);
   auto f = [](const array& a) {

@@ -182,7 +182,7 @@ TEST_CASE("compile: many threads at once") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("compile: random programs, bit for bit") {
+TEST_CASE_FIXTURE(OnCpu, "compile: random programs, bit for bit") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
     std::vector<Step> program = random_program(random);

@@ -94,7 +94,7 @@ TEST_CASE("what a function captures is differentiated by its ops") {
         values_of<float>(jvp(list(recomputed), {x, weight}, {weight, x}).second[0]));
 }
 
-TEST_CASE("checkpoint: the same gradients from less memory") {
+TEST_CASE_FIXTURE(OnCpu, "checkpoint: the same gradients from less memory") {
   constexpr int layers = 24;
   Function layer = [](const Arrays& in) {
     array x = in[0];

@@ -79,6 +79,7 @@ TEST_CASE("export: every op of the registry") {
   uint64_t seed = 7000;
   size_t checked = 0;
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     for (Dtype dtype : {float32, float16, int32, bool_, complex64}) {
       if (!accepts(row, dtype)) continue;
       for (const registry::Sample& sample : registry::samples_of(row)) {
@@ -101,7 +102,7 @@ TEST_CASE("export: every op of the registry") {
   CHECK(checked > 1000);
 }
 
-TEST_CASE("export: what has no row") {
+TEST_CASE_FIXTURE(OnCpu, "export: what has no row") {
   TemporaryFolder folder;
   size_t checked = 0;
   std::mt19937_64 random(71);
@@ -190,6 +191,7 @@ TEST_CASE("export: low-bit products, fp8, attention with masks, views and other 
   remember(folder / "any");
   Args expected = any_shape({rows}), got = import_function(folder / "any")({rows});
   for (size_t i = 0; i < expected.size(); ++i) CHECK(has_same_bits(got[i], expected[i]));
+  StreamContext on_cpu(Device::cpu);
   check("solvers",
         [](const Args& x) {
           array a = regular(x[0]);

@@ -128,7 +128,7 @@ bool is_generated(int16_t op, int arity, Dtype operand, Dtype result) {
 
 }  // namespace
 
-TEST_CASE("generated kernels: every op and dtype that has one, bit for bit") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: every op and dtype that has one, bit for bit") {
   if (!metal::is_available()) return;
   int checked = 0;
   for (Dtype dtype : {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float32,
@@ -167,7 +167,7 @@ TEST_CASE("generated kernels: every op and dtype that has one, bit for bit") {
   CHECK(checked > 200);
 }
 
-TEST_CASE("generated kernels: conversions") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: conversions") {
   if (!metal::is_available()) return;
   for (Dtype from : {bool_, uint8, int16, uint32, int64, float32, float64}) {
     INFO(std::string(dtype_name(from)));
@@ -189,7 +189,8 @@ TEST_CASE("generated kernels: conversions") {
   }
 }
 
-TEST_CASE("generated kernels: operands that broadcast, and those that no kernel takes") {
+TEST_CASE_FIXTURE(OnCpu,
+                  "generated kernels: operands that broadcast, and those that no kernel takes") {
   if (!metal::is_available()) return;
   Function f = [](const Arrays& in) {
     array x = in[0] * in[1] + in[2];
@@ -212,7 +213,7 @@ TEST_CASE("generated kernels: operands that broadcast, and those that no kernel 
   CHECK(check_both_ways(f, {slice(full, {0, 0}, {6, 0}), slice(full, {0, 0}, {6, 0}), one}) == 0);
 }
 
-TEST_CASE("generated kernels: long chains work on several elements in turn") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: long chains work on several elements in turn") {
   if (!metal::is_available()) return;
   Function f = [](const Arrays& in) {
     array x = in[0];
@@ -231,7 +232,8 @@ TEST_CASE("generated kernels: long chains work on several elements in turn") {
   }
 }
 
-TEST_CASE("generated kernels: an output takes over an input that nobody else needs") {
+TEST_CASE_FIXTURE(OnCpu,
+                  "generated kernels: an output takes over an input that nobody else needs") {
   if (!metal::is_available()) return;
   CompileKernelsSetting setting(CompileKernels::at_once);
   Function f = compile(
@@ -252,7 +254,7 @@ TEST_CASE("generated kernels: an output takes over an input that nobody else nee
   CHECK(next.data<char>() != got.data<char>());
 }
 
-TEST_CASE("generated kernels: made in the background once they would have paid") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: made in the background once they would have paid") {
   if (!metal::is_available()) return;
   CompileKernelsSetting setting(CompileKernels::when_it_pays);
   Function f = compile([](const Arrays& in) {
@@ -278,7 +280,7 @@ TEST_CASE("generated kernels: made in the background once they would have paid")
   CHECK(same_values(first, last));
 }
 
-TEST_CASE("generated kernels: one that cannot be compiled is not missed") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: one that cannot be compiled is not missed") {
   if (!metal::is_available()) return;
   exec::KernelLibrary::Parts parts = exec::KernelLibrary::process_parts();
   parts.disk.reset();
@@ -295,7 +297,7 @@ TEST_CASE("generated kernels: one that cannot be compiled is not missed") {
   exec::KernelLibrary::replace(nullptr);
 }
 
-TEST_CASE("generated kernels: many threads ask for one at once") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: many threads ask for one at once") {
   if (!metal::is_available()) return;
   CompileKernelsSetting setting(CompileKernels::at_once);
   Function f =
@@ -316,7 +318,7 @@ TEST_CASE("generated kernels: many threads ask for one at once") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("generated kernels: a process may end while one is made [child]") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: a process may end while one is made [child]") {
   if (!is_child("generated kernels: a process may end while one is made [child]")) return;
   // Never destroyed: nor are those of a program that calls exit.
   static Function f = compile([](const Arrays& in) {
@@ -329,7 +331,7 @@ TEST_CASE("generated kernels: a process may end while one is made [child]") {
   report("done");
 }
 
-TEST_CASE("generated kernels: a process may end while one is made") {
+TEST_CASE_FIXTURE(OnCpu, "generated kernels: a process may end while one is made") {
   if (!metal::is_available()) return;
   const char* child = "generated kernels: a process may end while one is made [child]";
   for (int run = 0; run < 3; ++run) {

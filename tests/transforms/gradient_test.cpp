@@ -62,7 +62,7 @@ void check_derivatives(const Function& f, const std::vector<array>& inputs, std:
 
 }  // namespace
 
-TEST_CASE("derivatives of every op against central differences") {
+TEST_CASE_FIXTURE(OnCpu, "derivatives of every op against central differences") {
   uint64_t seed = 20;
   size_t checked = 0;
   for (const registry::Row& row : registry::rows()) {
@@ -115,7 +115,7 @@ TEST_CASE("derivatives of every op against central differences") {
   CHECK(checked > 100);
 }
 
-TEST_CASE("derivatives of what has no row") {
+TEST_CASE_FIXTURE(OnCpu, "derivatives of what has no row") {
   uint64_t seed = 200;
   for (const Case& c : more_cases()) {
     INFO(c.name);
@@ -154,7 +154,7 @@ TEST_CASE("jvp is the transpose of vjp for complex numbers, and vjp the derivati
     for (size_t i = 0; i < a.size(); ++i) {
       if (!is_inexact(a[i])) continue;
       array products = real(conjugate(a[i]) * b[i]);
-      for (double value : values_of<double>(astype(products, float64))) {
+      for (double value : values_of<double>(astype(products, float64, Device::cpu))) {
         if (std::isfinite(value)) total += value;
       }
     }
@@ -170,6 +170,7 @@ TEST_CASE("jvp is the transpose of vjp for complex numbers, and vjp the derivati
     return parts;
   };
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     if (row.family == registry::Family::products) continue;  // more_cases() has them
     std::string name = row.name;
     // Steps in the complex plane, or not differentiable (see above).

@@ -14,15 +14,15 @@ inline int draw(Random& random, int count) {
   return std::uniform_int_distribution(0, count - 1)(random);
 }
 
-// Numbers in float64 that only depend on the seed.
-inline array numbers(const Shape& shape, uint64_t seed) {
+// Numbers that only depend on the seed.
+inline array numbers(const Shape& shape, uint64_t seed, Dtype dtype = float64) {
   Random random(seed);
   std::uniform_real_distribution<double> distribution(-1, 1);
   size_t size = 1;
   for (ShapeElem dim : shape) size *= static_cast<size_t>(dim);
   std::vector<double> values(size);
   for (double& value : values) value = distribution(random);
-  return array(values.begin(), shape, float64);
+  return array(values.begin(), shape, dtype);
 }
 
 inline array scalar(double value) { return array(value, float64); }

@@ -118,14 +118,14 @@ uint64_t first_seed() {
 
 }  // namespace
 
-TEST_CASE("random compositions under random nestings") {
+TEST_CASE_FIXTURE(OnCpu, "random compositions under random nestings") {
   uint64_t first = first_seed();
   int rough = 0;
   for (uint64_t seed = first; seed < first + 300; ++seed) rough += check_seed(seed);
   CHECK(rough < 30);
 }
 
-TEST_CASE("random compositions under random nestings, thousands [long]") {
+TEST_CASE_FIXTURE(OnCpu, "random compositions under random nestings, thousands [long]") {
   uint64_t first = first_seed() + 300;
   int rough = 0;
   for (uint64_t seed = first; seed < first + 5000; ++seed) rough += check_seed(seed);

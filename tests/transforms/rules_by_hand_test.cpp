@@ -29,6 +29,7 @@ bool is_answered(const Rule& rule) {
 TEST_CASE("every op of the registry: rules that are called with what is no call of the op") {
   size_t answered = 0;
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     for (const registry::Sample& sample : registry::samples_of(row)) {
       if (sample.outcome != registry::Sample::Outcome::result) continue;
       const Dtype dtype = registry::accepts(row, sample, float32) ? float32 : int32;

@@ -67,7 +67,7 @@ inline double dot(const std::vector<array>& a, const std::vector<array>& b) {
   double total = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     if (!issubdtype(a[i].dtype(), inexact)) continue;
-    array left = astype(a[i], float64), right = astype(b[i], float64);
+    array left = astype(a[i], float64, Device::cpu), right = astype(b[i], float64, Device::cpu);
     std::vector<double> x = values_of<double>(left), y = values_of<double>(right);
     for (size_t k = 0; k < x.size(); ++k) {
       if (!std::isinf(x[k])) total += x[k] * y[k];

@@ -35,6 +35,7 @@ array numbered(const Shape& shape) {
 TEST_CASE("shapeless compile: no op gives a value of the traced shapes for others") {
   size_t right = 0;
   for (const registry::Row& row : registry::rows()) {
+    StreamContext runs_on(registry::device_of(row));
     // What a path of contractions is depends on sizes, and is no array elsewhere.
     if (!accepts(row, float32) || std::string(row.name) == "einsum_path") continue;
     for (const registry::Sample& sample : registry::samples_of(row)) {

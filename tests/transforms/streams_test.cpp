@@ -54,7 +54,7 @@ void check_streams(const Function& f, const std::vector<array>& inputs, Stream s
 
 }  // namespace
 
-TEST_CASE("derivatives of every op are computed on its stream") {
+TEST_CASE_FIXTURE(OnCpu, "derivatives of every op are computed on its stream") {
   Stream s = new_stream(Device::cpu);
   uint64_t seed = 1;
   int checked = 0;

@@ -3,6 +3,7 @@
 
 #include <holdfast/memory.h>
 
+#include "support/device.h"
 #include "tests/transforms/transformer_by_hand.h"
 
 using namespace holdfast;
@@ -115,7 +116,8 @@ TEST_CASE("the loss of a transformer falls as in the loop written by hand") {
   CHECK(last < 0.6 * first);
 }
 
-TEST_CASE("checkpointing a transformer's layers lowers the peak of memory") {
+TEST_CASE_FIXTURE(testing::OnCpu,
+                  "checkpointing a transformer's layers lowers the peak of memory") {
   transformer::Config c{.vocabulary = 16, .context = 64, .width = 64, .heads = 4, .layers = 8};
   Batch batch = make_batch(c, 4, 1);
   auto peak_of = [&](bool keep_little) {

@@ -10,6 +10,7 @@
 #include "exec/allocator.h"
 #include "exec/buffer_pool.h"
 #include "exec/runtime.h"
+#include "support/device.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
 #include "support/threads.h"
@@ -80,7 +81,7 @@ TEST_CASE("allocator: what is used again has room for what was asked for") {
   }
 }
 
-TEST_CASE("allocator: the cache limit") {
+TEST_CASE_FIXTURE(OnCpu, "allocator: the cache limit") {
   clear_cache();
   size_t previous = set_cache_limit(size_t{1} << 20);
   std::vector<allocator::Buffer> buffers;
@@ -95,7 +96,7 @@ TEST_CASE("allocator: the cache limit") {
   set_cache_limit(previous);
 }
 
-TEST_CASE("allocator: cached memory makes room under the limit") {
+TEST_CASE_FIXTURE(OnCpu, "allocator: cached memory makes room under the limit") {
   clear_cache();
   size_t limit = set_memory_limit(get_active_memory() + (size_t{1} << 20));
   allocator::free(allocator::malloc(700000));

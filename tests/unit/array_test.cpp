@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "support/device.h"
+
 using namespace holdfast;
 
 namespace {
@@ -146,7 +148,7 @@ TEST_CASE("array: views share memory with exact strides and flags") {
   CHECK(e.data_size() == 0);
 }
 
-TEST_CASE("array: a temporary's memory becomes the result's") {
+TEST_CASE_FIXTURE(testing::OnCpu, "array: a temporary's memory becomes the result's") {
   array a = arange(1000.0);
   a.eval();
   array b = a + array(1.0f);
@@ -160,7 +162,7 @@ TEST_CASE("array: a temporary's memory becomes the result's") {
   CHECK(floats(a)[999] == 999);  // what somebody holds is never overwritten
 }
 
-TEST_CASE("array: temporaries of one expression are not written") {
+TEST_CASE_FIXTURE(testing::OnCpu, "array: temporaries of one expression are not written") {
   size_t before = get_active_memory();
   array a = zeros({1 << 16}), b = zeros({1 << 16});
   eval(a, b);

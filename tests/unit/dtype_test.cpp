@@ -11,7 +11,7 @@ using namespace holdfast;
 
 namespace {
 
-std::vector<Dtype> all_dtypes() {
+std::vector<Dtype> every_dtype() {
   std::vector<Dtype> result;
   for (int i = 0; i < dtype_count; ++i) result.push_back(dtype_of(static_cast<Dtype::Val>(i)));
   return result;
@@ -43,16 +43,16 @@ TEST_CASE("a dtype knows its name, its size and its value") {
 
 TEST_CASE("kinds are NumPy's letters; bfloat16 is V") {
   std::ostringstream stream;
-  for (const Dtype& dtype : all_dtypes()) stream << kindof(dtype);
+  for (const Dtype& dtype : every_dtype()) stream << kindof(dtype);
   CHECK(stream.str() == "buuuuiiiifffVc");
 }
 
 TEST_CASE("promotion is symmetric, idempotent, and bool yields to all") {
-  for (const Dtype& a : all_dtypes()) {
+  for (const Dtype& a : every_dtype()) {
     CHECK(promote_types(a, a) == a);
     CHECK(promote_types(bool_, a) == a);
     CHECK(promote_types(complex64, a) == complex64);
-    for (const Dtype& b : all_dtypes()) CHECK(promoted(a, b) == promoted(b, a));
+    for (const Dtype& b : every_dtype()) CHECK(promoted(a, b) == promoted(b, a));
   }
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("promotion of every pair of different types") {
       CHECK(promoted(a, b) == table[row][column]);
     }
   }
-  for (const Dtype& a : all_dtypes()) {
+  for (const Dtype& a : every_dtype()) {
     if (!issubdtype(a, integer)) continue;
     for (const Dtype& f : {float16, bfloat16, float32, float64}) CHECK(promote_types(a, f) == f);
   }
@@ -92,7 +92,7 @@ TEST_CASE("issubdtype follows the category tree") {
   CHECK(issubdtype(float32, float32));
   CHECK_FALSE(issubdtype(float32, float64));
   CHECK_FALSE(issubdtype(floating, float32));
-  for (const Dtype& dtype : all_dtypes()) {
+  for (const Dtype& dtype : every_dtype()) {
     CHECK(issubdtype(dtype, generic));
     CHECK(issubdtype(dtype, number) == (dtype != bool_));
   }

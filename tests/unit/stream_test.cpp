@@ -22,6 +22,29 @@ TEST_CASE("stream: unknown streams and devices are errors") {
   CHECK_THROWS_AS(StreamContext(StreamOrDevice{}), std::runtime_error);
 }
 
+TEST_CASE("stream: a stream of one device with the name of another, and other devices, in words") {
+  auto message_of = [](auto call) -> std::string {
+    try {
+      call();
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const Stream s = default_stream(Device::cpu);
+  const std::string number = std::to_string(s.index);
+  CHECK(message_of([&] { synchronize(Stream(s.index, Device::gpu)); }) ==
+        "[stream] expected a stream of the gpu, got stream " + number + ", which is of the cpu");
+  const std::string of_op =
+      message_of([&] { eval(add(array(1.0f), array(2.0f), Stream(s.index, Device::gpu))); });
+  CHECK(of_op.find("expected a stream of the gpu") != std::string::npos);
+  CHECK(of_op.find("is of the cpu") != std::string::npos);
+  CHECK(message_of([] { ones({2}, float32, Device(Device::gpu, 7)); }) ==
+        "[default_stream] there is one gpu device, got index 7");
+  CHECK(message_of([] { StreamContext context(Device(Device::cpu, 1)); }) ==
+        "[default_stream] there is one cpu device, got index 1");
+}
+
 TEST_CASE("stream: devices, contexts, printing") {
   std::ostringstream text;
   text << Device(Device::gpu) << " " << Stream(3, Device::cpu);

@@ -15,6 +15,7 @@
 #include "devices/cpu/cpu_kernel.h"
 #include "exec/kernel_library.h"
 #include "kernel_library/fake_compiler.h"
+#include "support/device.h"
 #include "support/gate.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
@@ -23,9 +24,9 @@ namespace holdfast::testing {
 
 // A stream of the test's own; given back when all its work is done, errors forgotten.
 struct OwnStream {
-  Stream stream = new_stream(Device::cpu);
+  Stream stream;
   operator Stream() const { return stream; }
-  OwnStream() = default;
+  explicit OwnStream(Device device = Device::cpu) : stream(new_stream(device)) {}
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;
   ~OwnStream() { exec::Runtime::get().give_back(queue_of(stream)); }
@@ -39,6 +40,7 @@ struct ValidationCase {
   std::function<void()> clean;    // does the same without it
   // Fields that the report must have.
   std::map<std::string, std::string> fields;
+  bool needs_device_memory = false;  // a GPU with memory of its own (HOLDFAST_GPU)
 };
 
 std::span<const ValidationCase> lifetime_cases();
@@ -49,9 +51,12 @@ std::span<const ValidationCase> resource_cases();
 std::span<const ValidationCase> kernel_cases();
 std::span<const ValidationCase> limit_cases();
 std::span<const ValidationCase> origin_cases();
+std::span<const ValidationCase> device_memory_cases();
 std::vector<ValidationCase> all_cases();
 // Those of kernels need a compiler.
 inline bool can_run(const ValidationCase& c) {
+  if (c.needs_device_memory && exec::Runtime::get().device(Device::gpu).memory.is_host())
+    return false;
   return std::string(c.checks) != "kernels" || metal::is_available();
 }
 
@@ -87,6 +92,18 @@ inline msl::KernelArgument reads(const std::string& name, uint32_t slot, uint32_
 }
 inline msl::KernelArgument writes(const std::string& name, uint32_t slot, uint32_t size = 4) {
   return {name, msl::KernelArgument::Kind::device, true, slot, size};
+}
+
+// 64 int32 that the GPU has filled with zeros.
+inline array of_gpu() {
+  array x = make_op("Zeros", default_stream(Device::gpu), {}, {64},
+                    [](Encoder& encoder, const auto&, std::vector<array>& out) {
+                      const int32_t zero = 0;
+                      encoder.allocate(out[0]);
+                      encoder.fill(out[0], &zero);
+                    });
+  eval(x);
+  return x;
 }
 
 // An op without inputs and with one small output, which `encode` may use.

@@ -27,8 +27,10 @@ std::string table() {
         planted += (planted.empty() ? "" : "<br>") + std::string(c.name);
       }
       text += std::string("| `") + kind.id + "`" +
-              (kind.severity == validation::Severity::warning ? " (warning)" : "") + " | " +
-              kind.meaning + " | " + planted + " |\n";
+              (kind.severity == validation::Severity::error
+                   ? ""
+                   : std::string(" (") + validation::name_of(kind.severity) + ")") +
+              " | " + kind.meaning + " | " + planted + " |\n";
     }
   }
   return text + "\n";

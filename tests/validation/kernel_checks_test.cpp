@@ -170,7 +170,7 @@ TEST_CASE("large dispatches are looked at by several threads") {
   CHECK(found("min(i | 64, 65535u)") == "kernels.race 5/5;");
 }
 
-TEST_CASE("checked kernels are compiled with no stream locked") {
+TEST_CASE_FIXTURE(OnCpu, "checked kernels are compiled with no stream locked") {
   if (!metal::is_available()) return;
   struct Compilations : exec::Layer {
     void on_pipeline(const exec::KernelRequest& request, const exec::Pipeline&) override {

@@ -61,6 +61,7 @@ void wired_refused(size_t allowed, size_t count) { Wired(100 * MiB, allowed).add
 
 // An op "Big" whose output has `bytes`, `count` times, all of them kept.
 void memory_limit(size_t bytes, int count) {
+  StreamContext on_cpu(Device::cpu);
   OwnStream s;
   clear_cache();
   memory::Scope limit({.memory = get_active_memory() + 2 * MiB, .cache = {}, .wired = {}});
@@ -77,6 +78,7 @@ void memory_limit(size_t bytes, int count) {
 }
 
 void memory_limit_of_host(size_t bytes) {
+  StreamContext on_cpu(Device::cpu);
   clear_cache();
   memory::Scope limit({.memory = get_active_memory() + 2 * MiB, .cache = {}, .wired = {}});
   RawBuffer raw(bytes);

@@ -17,8 +17,9 @@ namespace holdfast::testing {
 
 std::vector<ValidationCase> all_cases() {
   std::vector<ValidationCase> all;
-  for (auto rows : {lifetime_cases(), hazard_cases(), binding_cases(), cache_cases(),
-                    resource_cases(), kernel_cases(), limit_cases(), origin_cases()}) {
+  for (auto rows :
+       {lifetime_cases(), hazard_cases(), binding_cases(), cache_cases(), resource_cases(),
+        kernel_cases(), limit_cases(), origin_cases(), device_memory_cases()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;

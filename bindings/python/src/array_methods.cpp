@@ -38,7 +38,7 @@ Row rows[] = {
      [](Arguments& a) {
        array dense = contiguous(value_of(a.object(0)));
        materialise(dense);
-       return PyBytes_FromStringAndSize(dense.data<char>(),
+       return PyBytes_FromStringAndSize(std::as_const(dense).data<char>(),
                                         static_cast<Py_ssize_t>(dense.nbytes()));
      }},
     {"_dlpack", "(self)", "For the package itself.", "",

@@ -7,6 +7,7 @@
 
 #include <holdfast/array.h>
 
+#include "exec/replicas.h"
 #include "python.h"
 
 namespace holdfast::python {
@@ -46,9 +47,20 @@ std::optional<array> array_from_buffer(PyObject* object, std::optional<Dtype> dt
 
 // --- arrays to Python ---
 
-// Evaluates and waits, without the GIL. `a` must be the caller's own handle: another thread may
-// give an array object a new one meanwhile.
+// Evaluates, waits, and copies elements that a device has to the host, without the GIL. `a` must be
+// the caller's own handle: another thread may give an array object a new one meanwhile.
 void materialise(array& a);
+// Elements for another package, which may keep them for longer than the array lives, or than its
+// bytes on the host are those of the array.
+struct HostElements {
+  void* address = nullptr;  // null: there are none
+  exec::BufferOwner memory;
+};
+// Of a materialised array. With `writes`, a device that has the array copies it back at its next
+// use of it.
+HostElements elements_of(array& a, bool writes);
+// Is the memory of the array the host's alone?
+bool is_of_host(const array& a);
 PyObject* item_of(array a);
 PyObject* list_of(array a);
 int get_buffer(PyObject* self, Py_buffer* view, int flags);

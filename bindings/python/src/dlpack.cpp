@@ -64,6 +64,7 @@ struct Exported {
   DlManagedTensor managed;
   array value;
   std::vector<int64_t> shape, strides;
+  HostElements elements;
 };
 
 void delete_exported(DlManagedTensor* managed) { delete static_cast<Exported*>(managed->manager); }
@@ -79,13 +80,15 @@ void destroy_capsule(PyObject* capsule) {
 
 PyObject* to_dlpack(array a) {
   materialise(a);
-  auto exported = std::make_unique<Exported>(Exported{{}, a, {}, {}});
+  auto exported = std::make_unique<Exported>(Exported{{}, a, {}, {}, {}});
   for (size_t i = 0; i < a.ndim(); ++i) {
     exported->shape.push_back(a.shape()[i]);
     exported->strides.push_back(a.strides()[i]);
   }
+  // The protocol does not say that memory is only to be read.
+  exported->elements = elements_of(a, true);
   DlTensor& tensor = exported->managed.tensor;
-  tensor = {a.size() ? a.data<void>() : nullptr,
+  tensor = {exported->elements.address,
             {host, 0},
             static_cast<int32_t>(a.ndim()),
             type_of(a.dtype()),

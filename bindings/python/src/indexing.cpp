@@ -65,7 +65,7 @@ std::vector<array> places_of(array mask) {
   materialise(mask);
   array dense = contiguous(mask);
   materialise(dense);
-  const bool* holds = dense.data<bool>();
+  const bool* holds = std::as_const(dense).data<bool>();
   std::vector<std::vector<int32_t>> places(mask.ndim());
   for (size_t i = 0; i < mask.size(); ++i) {
     if (!holds[i]) continue;

@@ -1,4 +1,6 @@
 // Arrays as Python's values: scalars, lists, buffers.
+#include <utility>
+
 #include <holdfast/ops.h>
 #include <holdfast/transforms.h>
 
@@ -6,12 +8,30 @@
 
 namespace holdfast::python {
 
-// What was computed by now may have failed: then `wait` throws what went wrong.
+bool is_of_host(const array& a) {
+  if (!a.data_shared_ptr() || !a.buffer().ptr()) return true;
+  const exec::Buffer& buffer = *exec::buffer_of(a.buffer());
+  return !buffer.storage() || (exec::space_of(buffer).is_host() && !buffer.replicas());
+}
+
 void materialise(array& a) {
-  if (a.is_available()) return a.wait();
+  // What was computed by now may have failed: then `wait` throws what went wrong.
+  if (a.is_available() && is_of_host(a)) return a.wait();
   WithoutGil released;
   a.eval();
   a.wait();
+  std::as_const(a).data<void>();
+}
+
+HostElements elements_of(array& a, bool writes) {
+  if (a.size() == 0) return {};
+  HostElements elements;
+  elements.address = writes ? a.data<void>() : const_cast<void*>(std::as_const(a).data<void>());
+  if (!is_of_host(a)) {
+    exec::Buffer& original = *exec::buffer_of(a.buffer());
+    elements.memory = std::move(exec::Replicas::find(original, exec::host_memory()).buffer);
+  }
+  return elements;
 }
 
 namespace {
@@ -80,7 +100,19 @@ const char* format_of(Dtype dtype) {
 struct Exported {
   array value;
   std::vector<Py_ssize_t> shape, strides;
+  HostElements elements;
 };
+
+// Of a device's array, this element is copied and no other.
+template <typename T>
+T element_of(array& a) {
+  if (a.is_available() && is_of_host(a)) {
+    a.wait();  // what was computed by now may have failed
+    return *std::as_const(a).data<T>();
+  }
+  WithoutGil released;
+  return a.item<T>();
+}
 
 }  // namespace
 
@@ -89,16 +121,15 @@ PyObject* item_of(array a) {
     raise(PyExc_ValueError, "[item] only arrays of one element can be a scalar, got " +
                                 std::to_string(a.size()) + " elements");
   }
-  materialise(a);
   return dispatch_dtype(a.dtype(), [&](auto tag) -> PyObject* {
-    return number(*a.data<typename decltype(tag)::type>());
+    return number(element_of<typename decltype(tag)::type>(a));
   });
 }
 
 PyObject* list_of(array a) {
   materialise(a);
   return dispatch_dtype(a.dtype(), [&](auto tag) -> PyObject* {
-    return nested_list(a, a.data<typename decltype(tag)::type>(), 0);
+    return nested_list(a, std::as_const(a).data<typename decltype(tag)::type>(), 0);
   });
 }
 
@@ -112,7 +143,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
             "bfloat16 has no buffer format: convert to float32, or use view(uint16)");
     }
     materialise(a);
-    auto exported = std::make_unique<Exported>(Exported{a, {}, {}});
+    auto exported = std::make_unique<Exported>(Exported{a, {}, {}, {}});
     bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     if (!wants_strides && !a.flags().row_contiguous) {
       raise(PyExc_BufferError, "the array is not contiguous");
@@ -122,10 +153,13 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       exported->strides.push_back(static_cast<Py_ssize_t>(a.strides()[i]) *
                                   static_cast<Py_ssize_t>(a.itemsize()));
     }
-    view->buf = a.size() ? a.data<void>() : nullptr;
+    // What a device has is copied back after a write, so that only those who ask for it may.
+    const bool is_writable = is_of_host(a) || (flags & PyBUF_WRITABLE) != 0;
+    exported->elements = elements_of(a, is_writable);
+    view->buf = exported->elements.address;
     view->len = static_cast<Py_ssize_t>(a.nbytes());
     view->itemsize = static_cast<Py_ssize_t>(a.itemsize());
-    view->readonly = 0;
+    view->readonly = !is_writable;
     view->ndim = static_cast<int>(a.ndim());
     view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
     view->shape = flags & PyBUF_ND ? exported->shape.data() : nullptr;

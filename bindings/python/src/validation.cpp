@@ -34,11 +34,12 @@ Object report_object(const validation::Report& report) {
     Object name = Object::steal(text_object(key)), text = Object::steal(text_object(value));
     if (PyDict_SetItem(fields.get(), name.get(), text.get()) != 0) throw PythonError();
   }
-  bool is_error = report.severity == validation::Severity::error;
-  return Object::steal(Py_BuildValue("(NsNNOKNN)", text_object(report.id),
-                                     is_error ? "error" : "warning", text_object(report.sentence),
-                                     text_object(report.advice), fields.get(),
-                                     static_cast<unsigned long long>(report.count),
+  const char* severity = report.severity == validation::Severity::error  ? "error"
+                         : report.severity == validation::Severity::note ? "note"
+                                                                         : "warning";
+  return Object::steal(Py_BuildValue("(NsNNOKNN)", text_object(report.id), severity,
+                                     text_object(report.sentence), text_object(report.advice),
+                                     fields.get(), static_cast<unsigned long long>(report.count),
                                      text_object(report.text()), text_object(report.json())));
 }
 

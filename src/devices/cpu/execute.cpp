@@ -286,8 +286,7 @@ void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>&
   for (std::span<const Binding> bindings :
        {bindings_of(list, command), bindings_of_op(list, command)}) {
     for (const Binding& binding : bindings) {
-      if (binding.writes && binding.buffer->identity() == binding.identity)
-        binding.buffer->fail(failure);
+      if (binding.writes && binding.buffer->identity() == binding.identity) binding.fail(failure);
     }
   }
 }

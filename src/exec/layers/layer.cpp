@@ -139,6 +139,10 @@ void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) {
   for_each_layer([&](Layer& layer) { layer.on_host_access(buffer, begin, end); });
 }
 
+void on_host_fallback(const HostFallback& fallback) noexcept {
+  tell([&](Layer& layer) { layer.on_host_fallback(fallback); });
+}
+
 void on_limit(const LimitReached& limit) noexcept {
   tell([&](Layer& layer) { layer.on_limit(limit); });
 }

@@ -29,6 +29,15 @@ struct LimitReached {
   size_t used = 0, limit = 0;
 };
 
+// An op of a device's stream was encoded for the host, since the device has no kernel for it.
+struct HostFallback {
+  const char* op;
+  const label::Label* label;
+  int stream;
+  const char* device;                     // whose memory it is (MemorySpace::name)
+  size_t bytes_to_host, bytes_to_device;  // copied for it
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -85,6 +94,8 @@ class Layer {
   // The host asked for the address of bytes that it may read or write, under no lock. What it
   // throws, the caller throws.
   virtual void on_host_access(const Buffer&, int64_t /*begin*/, int64_t /*end*/) {}
+  // Under no lock.
+  virtual void on_host_fallback(const HostFallback&) {}
   // With the allocator locked.
   virtual void on_limit(const LimitReached&) {}
   // The process ends. Under no lock, before the runtime stops.
@@ -119,6 +130,7 @@ bool wants_commit(const CommandList& list);
 void on_observe(const DeviceQueue& queue, uint64_t serial) noexcept;
 void on_take_over(const Buffer& buffer) noexcept;
 void on_host_access(const Buffer& buffer, int64_t begin, int64_t end);
+void on_host_fallback(const HostFallback& fallback) noexcept;
 void on_limit(const LimitReached& limit) noexcept;
 void on_exit() noexcept;
 }  // namespace slow

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/machine.h"
 #include "devices/device.h"
 #include "exec/buffer_pool.h"
 #include "exec/kernel_request.h"
+#include "exec/layers/contents.h"
 #include "exec/queue.h"
 
 namespace holdfast::exec::capture {
@@ -36,6 +36,15 @@ void describe_place(const CommandList& list, const Command& command, const Place
   out.value(is_nothing ? uint64_t{0}
                        : list.bindings[command.first_binding + place.binding].identity);
   out.value(is_nothing ? int64_t{0} : place.offset);
+}
+
+void clear(Storage& storage, int64_t begin, int64_t end) {
+  constexpr int64_t most = int64_t{64} << 10;
+  const std::string zeros(static_cast<size_t>(std::min(end - begin, most)), '\0');
+  for (int64_t at = begin; at < end; at += most) {
+    storage.space->write(storage, static_cast<size_t>(at), zeros.data(),
+                         static_cast<size_t>(std::min(end - at, most)));
+  }
 }
 
 int32_t this_thread() {
@@ -264,9 +273,13 @@ void CaptureLayer::on_retire(const Buffer& buffer) {
 }
 
 void CaptureLayer::on_host_access(const Buffer& buffer, int64_t, int64_t) {
+  // What the host has is a replica, where the array's own buffer is on a device.
+  const Replica on_host = Replicas::find(const_cast<Buffer&>(buffer), host_memory());
   std::lock_guard guard(mutex_);
-  auto found = known_.find(buffer.identity());
-  if (found != known_.end()) found->second.is_host_visible = true;
+  for (const Buffer* seen : {&buffer, const_cast<const Buffer*>(on_host.buffer.get())}) {
+    auto found = seen ? known_.find(seen->identity()) : known_.end();
+    if (found != known_.end()) found->second.is_host_visible = true;
+  }
 }
 
 // A buffer that is older than the capture.
@@ -465,15 +478,15 @@ void CaptureLayer::save_contents(ListRecord& record, const CommandList& list, ui
       }
     }
     for (auto [begin, end] : missing) {
-      char* address = static_cast<char*>(binding.storage->address) + begin;
       auto size = static_cast<size_t>(end - begin);
       if (is_garbage) {
         // What no command writes would differ from run to run: it is 0 here and in a replay.
-        if (options_.digests) std::memset(address, 0, size);
+        if (options_.digests) clear(*binding.storage, begin, end);
       } else if (options_.contents) {
-        write(size, [bytes = std::string(address, size), buffer = binding.identity, first = begin,
-                     from = origin_of(binding.identity, begin, end), list_id = record.id, index,
-                     moment](CaptureFile& file) {
+        const Contents contents(*binding.storage, begin, end);
+        write(size, [bytes = std::string(contents.bytes()), buffer = binding.identity,
+                     first = begin, from = origin_of(binding.identity, begin, end),
+                     list_id = record.id, index, moment](CaptureFile& file) {
           file.contents(moment, list_id, index, static_cast<int64_t>(buffer), first, bytes, from);
         });
       }
@@ -493,18 +506,17 @@ void CaptureLayer::check_outputs(ListRecord& record, const CommandList& list, ui
   bool save = op.replay == NotedOp::Replay::none && options_.contents;
   if (!options_.digests && !save) return;
   for (const NotedOp::Output& output : op.outputs) {
-    const char* address = nullptr;
-    for (uint32_t c = op.first_command; c <= index && !address; ++c) {
+    Storage* storage = nullptr;
+    for (uint32_t c = op.first_command; c <= index && !storage; ++c) {
       const Command& command = list.commands[c];
       for (uint32_t i = 0; i < command.binding_count; ++i) {
         const Binding& binding = list.bindings[command.first_binding + i];
-        if (binding.identity == output.buffer) {
-          address = static_cast<const char*>(binding.storage->address);
-        }
+        if (binding.identity == output.buffer) storage = binding.storage;
       }
     }
-    if (!address) continue;
-    std::string_view bytes(address + output.begin, static_cast<size_t>(output.end - output.begin));
+    if (!storage) continue;
+    const Contents contents(*storage, output.begin, output.end);
+    const std::string_view bytes = contents.bytes();
     if (options_.digests) {
       record.digests.push_back({index, output, hash_bytes(bytes)});
     }

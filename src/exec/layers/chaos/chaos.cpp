@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 
 #include "base/environment.h"
 #include "base/mutants.h"
+#include "devices/memory_space.h"
 #include "exec/layers/layer.h"
 #include "exec/queue.h"
 
@@ -25,6 +26,7 @@ constexpr KnobName knob_names[] = {
     {"order", order}, {"split", split}, {"delay", delay}, {"poison", poison}};
 
 constexpr unsigned char poison_byte = 0xcb;
+constexpr size_t longest_poison = size_t{64} << 10;
 constexpr int longest_delay_us = 200;
 
 uint64_t mix(uint64_t x) {
@@ -74,7 +76,16 @@ class ChaosLayer final : public Layer {
   void on_retire(const Buffer& buffer) override {
     Storage* storage = buffer.storage();
     if (!has(poison) || !storage || storage->adopted || !storage->is_idle()) return;
-    std::memset(storage->address, poison_byte, storage->capacity);
+    try {
+      const std::string poison(std::min(storage->capacity, longest_poison),
+                               static_cast<char>(poison_byte));
+      for (size_t at = 0; at < storage->capacity; at += poison.size()) {
+        storage->space->write(*storage, at, poison.data(),
+                              std::min(poison.size(), storage->capacity - at));
+      }
+    } catch (const std::exception&) {
+      // Memory that could not be written keeps what was in it.
+    }
   }
 
  private:

@@ -25,6 +25,8 @@ constexpr CheckRow check_rows[] = {
      "where NaN and infinity come up; looks at all numbers that commands read and write, so to be "
      "asked for by name",
      false},
+    {Check::performance, "performance",
+     "what is right and slower than it could be; to be asked for by name", false},
 };
 
 constexpr Severity error = Severity::error, warning = Severity::warning;
@@ -142,6 +144,9 @@ constexpr KindRow kind_rows[] = {
     {Check::host_writes, "host-writes.input-changed", error,
      "bytes that a command reads were changed by no command, between its encoding and its end",
      "wait for what was computed from an array before its memory is written"},
+    {Check::host_writes, "host-writes.pointer-kept", Severity::note,
+     "a device writes to an array whose address the host has: what is there is no longer the array",
+     "call data() again after each op of a device that writes to the array"},
     {Check::nan, "nan.made", error, "a command whose inputs are all finite wrote a NaN",
      "look at what the op was given: a logarithm or a root of a negative number, 0 / 0, or an "
      "infinity on the way to a result"},
@@ -151,6 +156,10 @@ constexpr KindRow kind_rows[] = {
     {Check::ownership, "ownership.only-binding", warning,
      "a temporary of an op is kept alive by nothing but its binding",
      "on an encoder that does not retain, register it (add_temporary)"},
+    {Check::performance, "performance.host-fallback", Severity::note,
+     "an op of a GPU's stream ran on the host, since the device has no kernel for it",
+     "put the op on a CPU stream together with those around it, so that less is copied, or give a "
+     "primitive of the program commands that the device has (Encoder::dispatch, copy, fill)"},
 };
 
 std::string names_of(auto rows, auto name) {
@@ -171,6 +180,19 @@ void for_each_name(const std::string& text, Use use) {
 }  // namespace
 
 std::span<const CheckRow> checks() { return check_rows; }
+
+const char* name_of(Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::note:
+      return "note";
+  }
+  return "";
+}
+
 std::span<const KindRow> kinds() { return kind_rows; }
 
 const KindRow& kind(const char* id) {

@@ -22,6 +22,7 @@ enum class Check : uint8_t {
   ownership,
   host_writes,
   nan,
+  performance,
   count
 };
 
@@ -42,6 +43,7 @@ struct KindRow {
 };
 
 std::span<const CheckRow> checks();
+const char* name_of(Severity severity);
 std::span<const KindRow> kinds();
 // The row of an identifier, which must be one of the table.
 const KindRow& kind(const char* id);

@@ -117,12 +117,13 @@ void Validator::on_take_over(const Buffer& buffer) {
 }
 
 void Validator::on_host_access(const Buffer& buffer, int64_t begin, int64_t end) {
-  if (!checks_.has(Check::hazards)) return;
   Reports reports;
   {
     std::lock_guard guard(mutex_);
     BufferRecord* record = find(buffer.identity(), guard);
     if (!record) return;
+    record->is_host_visible = true;
+    if (!checks_.has(Check::hazards)) return;
     Access access{{},
                   record->identity,
                   record->address + static_cast<uintptr_t>(begin),

@@ -1,10 +1,15 @@
-// host-writes: bytes that a command reads changed between its encoding and its end, and no command
-// wrote them. The pointer that data() gave may be used at any time, so that nothing but the bytes
-// themselves can tell: they are hashed twice.
+// host-writes: what goes wrong between the host's pointers and commands.
+//
+// input-changed: bytes that a command reads changed between its encoding and its end, and no
+// command wrote them. The pointer that data() gave may be used at any time, so that nothing but the
+// bytes themselves can tell: they are hashed twice.
 //
 // Only bytes whose value is known when the command is encoded are looked at: those that no command
 // that has yet to run writes. A list that writes them as well, or a later one, ends the comparison.
+// The memory of a device is out of the host's reach: there it is the copy to the device that reads
+// what the host writes.
 #include <algorithm>
+#include <utility>
 
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
@@ -20,6 +25,7 @@ Hash128 hash_of(const Access& access) {
 
 void Validator::take_digests(const Seen& seen, sync::Held held) {
   for (const exec::Binding& binding : seen.bindings) {
+    if (!binding.storage->space->is_host()) continue;
     BufferRecord* buffer = binding.writes ? nullptr : find(binding.identity, held);
     bool is_inside = buffer && binding.begin >= 0 && binding.begin < binding.end &&
                      binding.end <= static_cast<int64_t>(buffer->size);
@@ -36,6 +42,17 @@ void Validator::take_digests(const Seen& seen, sync::Held held) {
     Hash128 hash = hash_of(read);
     queues_[seen.list.queue].digests[seen.list.serial].push_back(
         {std::move(read), region.version, hash});
+  }
+}
+
+// The bytes that the host has are released, or will not be copied again.
+void Validator::check_kept_pointers(const Seen& seen, Reports& reports, sync::Held held) {
+  for (const exec::Binding& binding : seen.bindings) {
+    if (!binding.writes || binding.storage->space->is_host()) continue;
+    BufferRecord* buffer =
+        find(binding.original ? binding.original->identity() : binding.identity, held);
+    if (!buffer || !std::exchange(buffer->is_host_visible, false)) continue;
+    reports.push_back(messages::pointer_kept(*buffer, seen.side, binding.storage->space->name()));
   }
 }
 

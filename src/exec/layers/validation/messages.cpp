@@ -40,7 +40,7 @@ struct Builder {
     report.severity = row.severity;
     report.advice = row.advice;
     add("id", row.id);
-    add("severity", row.severity == Severity::error ? "error" : "warning");
+    add("severity", name_of(row.severity));
   }
   Builder& add(const std::string& key, std::string value) {
     report.fields.emplace_back(key, std::move(value));
@@ -131,6 +131,14 @@ Report input_changed(const BufferRecord& buffer, const Access& read) {
   return builder.say("the host changed bytes between " + number(begin) + " and " + number(end) +
                      " of " + name_of(buffer) + " while " + name_of(read.side) +
                      ", which reads them, had been encoded and had not completed");
+}
+
+Report pointer_kept(const BufferRecord& buffer, const Side& write, const char* device) {
+  Builder builder("host-writes.pointer-kept");
+  builder.add("op", "host").add(write, "other_").add(buffer).add("device", device);
+  return builder.say("the host asked for the address of " + name_of(buffer) + ", which " +
+                     name_of(write) + " writes on the " + device +
+                     ": what is at that address is no longer the array");
 }
 
 Report out_of_range(const BufferRecord& buffer, const Side& side, int64_t begin, int64_t end,
@@ -396,6 +404,21 @@ Report origin(const Side& side, const BufferRecord& buffer, bool is_nan, const M
   return builder.say(name_of(side) + ", whose inputs are all finite, wrote " + value + " at byte " +
                      number(made.first_byte) + " of " + name_of(buffer) + ": " +
                      number(made.count) + " of " + plural(numbers, "number"));
+}
+
+Report host_fallback(const exec::HostFallback& fallback) {
+  Builder builder("performance.host-fallback");
+  builder.add("op", fallback.op);
+  if (*fallback.label) builder.add("label", **fallback.label);
+  builder.add("stream", number(fallback.stream)).add("device", fallback.device);
+  builder.add("bytes_to_host", number(fallback.bytes_to_host));
+  builder.add("bytes_to_device", number(fallback.bytes_to_device));
+  return builder.say(std::string("op ") + fallback.op +
+                     (*fallback.label ? " (label " + **fallback.label + ")" : "") + " of stream " +
+                     number(fallback.stream) + " ran on the host, since the " + fallback.device +
+                     " has no kernel for it: " + plural(fallback.bytes_to_host, "byte") +
+                     " were copied to the host and " + plural(fallback.bytes_to_device, "byte") +
+                     " to the device");
 }
 
 Report only_binding(const BufferRecord& buffer, const Side& side) {

@@ -15,6 +15,7 @@ Report hazard(const char* id, const BufferRecord& buffer, const Access& earlier,
               const Access& later);
 Report host_read(const BufferRecord& buffer, const Access& write, uintptr_t begin, uintptr_t end);
 Report input_changed(const BufferRecord& buffer, const Access& read);
+Report pointer_kept(const BufferRecord& buffer, const Side& write, const char* device);
 Report out_of_range(const BufferRecord& buffer, const Side& side, int64_t begin, int64_t end,
                     bool writes);
 // What concerns one argument of a dispatch, or two.
@@ -58,6 +59,7 @@ struct MadeNumbers {
 // `numbers`: how many it has written to the buffer, at most.
 Report origin(const Side& side, const BufferRecord& buffer, bool is_nan, const MadeNumbers& made,
               size_t numbers);
+Report host_fallback(const exec::HostFallback& fallback);
 Report only_binding(const BufferRecord& buffer, const Side& side);
 
 }  // namespace holdfast::validation::messages

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/mutants.h"
+#include "exec/layers/contents.h"
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
 
@@ -55,7 +56,9 @@ void for_each_word(const char* bytes, size_t count, const Format& format, Visit 
 
 // Calls `visit(index, bits)` for each number that is not finite.
 template <class Visit>
-void for_each_special(const char* bytes, size_t size, Elements elements, Visit visit) {
+void for_each_special(std::string_view numbers, Elements elements, Visit visit) {
+  const char* bytes = numbers.data();
+  const size_t size = numbers.size();
   const Format format = format_of(elements);
   switch (format.bytes) {
     case 2:
@@ -69,29 +72,30 @@ void for_each_special(const char* bytes, size_t size, Elements elements, Visit v
   }
 }
 
-const char* bytes_of(const Binding& binding) {
-  return static_cast<const char*>(binding.storage->address) + binding.begin;
+exec::Contents contents_of(const Binding& binding) {
+  return {*binding.storage, binding.begin, std::max(binding.begin, binding.end)};
 }
 size_t size_of(const Binding& binding) {
   return static_cast<size_t>(std::max<int64_t>(binding.end - binding.begin, 0));
 }
 bool is_whole(const Binding& binding) {
-  return binding.begin >= 0 && binding.storage->address &&
+  return binding.begin >= 0 && binding.storage->space &&
          binding.end <= static_cast<int64_t>(binding.storage->capacity);
 }
 
 void clear_special(const Binding& binding) {
   if (!is_whole(binding)) return;
-  char* bytes = static_cast<char*>(binding.storage->address) + binding.begin;
+  exec::Contents contents = contents_of(binding);
   const size_t item = format_of(binding.elements).bytes;
-  for_each_special(bytes, size_of(binding), binding.elements,
-                   [&](size_t i, uint64_t) { std::memset(bytes + i * item, 0, item); });
+  constexpr char zeros[8] = {};
+  for_each_special(contents.bytes(), binding.elements,
+                   [&](size_t i, uint64_t) { contents.write(i * item, {zeros, item}); });
 }
 
 bool is_finite(const Binding& binding) {
   if (binding.elements == Elements::unknown || !is_whole(binding)) return false;
   bool result = true;
-  for_each_special(bytes_of(binding), size_of(binding), binding.elements,
+  for_each_special(contents_of(binding).bytes(), binding.elements,
                    [&](size_t, uint64_t) { result = false; });
   return result;
 }
@@ -109,22 +113,22 @@ class Validator::OriginWatch final : public exec::CommandObserver {
     is_candidate_ =
         command.kind == Command::Kind::native || command.kind == Command::Kind::dispatch;
     const auto bindings = bindings_of(list, command);
-    for (const Binding& binding : bindings) {
-      if (binding.writes && validator_.is_first_write(binding.identity)) clear_special(binding);
-    }
-    for (const Binding& binding : bindings) {
-      if (!is_candidate_) return;
-      if (!binding.writes && !mutated(Mutant::validator_given_numbers))
-        is_candidate_ = is_finite(binding);
-    }
     try {
+      for (const Binding& binding : bindings) {
+        if (binding.writes && validator_.is_first_write(binding.identity)) clear_special(binding);
+      }
+      for (const Binding& binding : bindings) {
+        if (!is_candidate_) return;
+        if (!binding.writes && !mutated(Mutant::validator_given_numbers))
+          is_candidate_ = is_finite(binding);
+      }
       for (const Binding& binding : bindings) {
         const bool is_watched =
             binding.writes && format_of(binding.elements).bytes != 0 && is_whole(binding);
-        before_.emplace_back(bytes_of(binding), is_watched ? size_of(binding) : 0);
+        before_.emplace_back(is_watched ? contents_of(binding).bytes() : std::string_view());
       }
-    } catch (const std::bad_alloc&) {
-      is_candidate_ = false;
+    } catch (const std::exception&) {
+      is_candidate_ = false;  // there is no memory to look at it
     }
   }
 
@@ -132,8 +136,11 @@ class Validator::OriginWatch final : public exec::CommandObserver {
     if (failed || !is_candidate_) return;
     const Command& command = list.commands[index];
     const auto bindings = bindings_of(list, command);
-    for (size_t i = 0; i < bindings.size(); ++i) {
-      if (!before_[i].empty()) look_at(list, command, bindings[i], before_[i]);
+    try {
+      for (size_t i = 0; i < bindings.size(); ++i) {
+        if (!before_[i].empty()) look_at(list, command, bindings[i], before_[i]);
+      }
+    } catch (const std::exception&) {
     }
   }
 
@@ -143,13 +150,14 @@ class Validator::OriginWatch final : public exec::CommandObserver {
   }
 
   void look_at(const CommandList& list, const Command& command, const Binding& binding,
-               const std::string& before) noexcept {
+               const std::string& before) {
     const Format format = format_of(binding.elements);
     messages::MadeNumbers nans, infinities;
-    const char* bytes = bytes_of(binding);
-    for_each_special(bytes, size_of(binding), binding.elements, [&](size_t i, uint64_t bits) {
+    const exec::Contents contents = contents_of(binding);
+    const std::string_view bytes = contents.bytes();
+    for_each_special(bytes, binding.elements, [&](size_t i, uint64_t bits) {
       const size_t at = i * format.bytes;
-      if (std::memcmp(bytes + at, before.data() + at, format.bytes) == 0 &&
+      if (std::memcmp(bytes.data() + at, before.data() + at, format.bytes) == 0 &&
           !mutated(Mutant::validator_kept_numbers))
         return;
       messages::MadeNumbers& made = (bits & format.fraction) != 0 ? nans : infinities;

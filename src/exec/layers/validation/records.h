@@ -54,9 +54,10 @@ struct BufferRecord {
   label::Label label;
   uintptr_t address = 0;
   Region* region = nullptr;
-  uint64_t number = 0;      // counts the buffers that were made
-  bool is_written = true;   // a command writes to it, or the host may have
-  bool has_numbers = true;  // likewise, once the command runs
+  uint64_t number = 0;           // counts the buffers that were made
+  bool is_written = true;        // a command writes to it, or the host may have
+  bool has_numbers = true;       // likewise, once the command runs
+  bool is_host_visible = false;  // the host has its address, since a device wrote to it last
   // The last command of each queue that refers to it.
   struct Use {
     Side side;

@@ -47,8 +47,6 @@ std::string json_string(const std::string& text) {
   return result + "\"";
 }
 
-const char* name_of(Severity severity) { return severity == Severity::error ? "error" : "warning"; }
-
 // A value with blanks is quoted, so that the line can be taken apart.
 std::string block_value(const std::string& text) {
   bool is_plain = !text.empty() && text.find_first_of(" \t\n\"=") == std::string::npos;

@@ -82,7 +82,10 @@ void Validator::on_command(const CommandList& list) {
     if (checks_.has(Check::lifetime) || checks_.has(Check::bindings))
       note_uses(seen, reports, guard);
     if (checks_.has(Check::kernels)) note_writes(seen, guard);
-    if (checks_.has(Check::host_writes)) take_digests(seen, guard);
+    if (checks_.has(Check::host_writes)) {
+      take_digests(seen, guard);
+      check_kept_pointers(seen, reports, guard);
+    }
     // Digests need to know who writes.
     Reports unwanted;
     if (checks_.has(Check::hazards) || checks_.has(Check::host_writes)) {

@@ -44,6 +44,7 @@ class Validator final : public exec::Layer {
   void on_observe(const DeviceQueue& queue, uint64_t serial) override;
   void on_take_over(const Buffer& buffer) override;
   void on_host_access(const Buffer& buffer, int64_t begin, int64_t end) override;
+  void on_host_fallback(const exec::HostFallback& fallback) override;
   void on_limit(const exec::LimitReached& limit) override;
   void on_exit() override;
   Ref<exec::Failure> on_kernel_findings(const CommandList& list, const Command& command,
@@ -79,6 +80,7 @@ class Validator final : public exec::Layer {
   void note_writes(const Seen& seen, sync::Held);
   void check_hazards(const Seen& seen, Reports& reports, sync::Held);
   void take_digests(const Seen& seen, sync::Held);
+  void check_kept_pointers(const Seen& seen, Reports& reports, sync::Held);
   void watch_origins(CommandList& list, sync::Held);
   void check_bindings(const Seen& seen, Reports& reports, sync::Held);
   void check_dispatch(const Seen& seen, Reports& reports, sync::Held);

@@ -53,6 +53,11 @@ int64_t join_neighbours(CollapsedLayout& layout, const array& in, const array& o
     layout.shape[last] /= 2;
     for (size_t i = 0; i < last; ++i) layout.strides[i] /= 2;
   }
+  // Numbers are not divided by 1 (Extent).
+  if (layout.shape[last] == 1 && last > 0) {
+    layout.shape.pop_back();
+    layout.strides.pop_back();
+  }
   return unit;
 }
 

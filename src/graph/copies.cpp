@@ -1,7 +1,8 @@
-#include "graph/copy_to_device.h"
+#include "graph/copies.h"
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <holdfast/errors.h>
@@ -10,8 +11,29 @@
 
 namespace holdfast::detail {
 
-Event copy_to_device(exec::Queue& queue, const Event& computed, std::span<const array> inputs,
-                     std::span<array* const> outputs) {
+void bring_inputs(exec::Queue& queue, std::span<const array> inputs) {
+  for (const array& input : inputs) {
+    if (!input.data_shared_ptr() || input.size() == 0) continue;
+    if (exec::Buffer* buffer = exec::buffer_of(input.buffer()); buffer && buffer->storage())
+      queue.bring_here(buffer);
+  }
+}
+
+size_t bytes_missing(const exec::MemorySpace& space, std::span<const array> inputs) {
+  std::set<exec::Buffer*> missing;
+  for (const array& input : inputs) {
+    if (!input.data_shared_ptr() || input.size() == 0) continue;
+    exec::Buffer* buffer = exec::buffer_of(input.buffer());
+    if (buffer && buffer->storage() && !exec::Replicas::find(*buffer, space).buffer)
+      missing.insert(buffer);
+  }
+  size_t bytes = 0;
+  for (const exec::Buffer* buffer : missing) bytes += buffer->size();
+  return bytes;
+}
+
+CopiedOutputs copy_to_device(exec::Queue& queue, const Event& computed, const label::Label& label,
+                             std::span<const array> inputs, std::span<array* const> outputs) {
   using Shared = std::shared_ptr<array::Data>;
   std::vector<std::pair<Shared, Shared>> copies;  // of what, and the copy
   auto is_of_input = [&](const Shared& data) {
@@ -24,7 +46,7 @@ Event copy_to_device(exec::Queue& queue, const Event& computed, std::span<const 
     }
     return nullptr;
   };
-  const label::Label label;
+  size_t bytes = 0;
   try {
     exec::Queue::Transaction transaction(queue, "copy to the device", label, {&computed, 1});
     for (const array* output : outputs) {
@@ -33,17 +55,18 @@ Event copy_to_device(exec::Queue& queue, const Event& computed, std::span<const 
       exec::Buffer* buffer = exec::buffer_of(data->buffer);
       // An output of zero bytes has nothing to copy, and one that a deleter ends is not ours.
       if (buffer->size() == 0 || data->d || buffer->storage()->adopted) continue;
+      bytes += buffer->size();
       copies.emplace_back(data, std::make_shared<array::Data>(queue.copy_here(buffer)));
     }
     const Event copied = transaction.commit();
-    if (!copied.valid()) return computed;
+    if (!copied.valid()) return {computed};
     for (array* output : outputs) {
       if (Shared* copy = copy_of(output->data_shared_ptr())) output->node()->data = *copy;
     }
     // Outputs that were not copied are there by then, too.
-    return copied;
+    return {copied, bytes};
   } catch (const OutOfMemory&) {
-    return computed;
+    return {computed};
   }
 }
 
