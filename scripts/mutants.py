@@ -125,7 +125,8 @@ def apply_area(area, out, more=(), keep_going=False):
 
 def extract_from(out):
     """Edits of the copy against what it was made of, which may not be today's: `apply` finds their places again."""
-    made = json.loads((out / "made.json").read_text())
+    record = out / "made.json"
+    made = json.loads(record.read_text())
     area = made["area"]
     for path in made["files"]:
         copy = (out / "tree" / path).read_text()
@@ -137,6 +138,8 @@ def extract_from(out):
             patch.unlink(missing_ok=True)
         else:
             write_changed(patch, patches.text_of(path, patches.hunks_between(base, copy[len(INCLUDE) :])))
+        made["files"][path] = digest(copy)
+        record.write_text(json.dumps(made, indent=1))  # what is in the patches may be written over
 
 
 def extract(out):
@@ -151,11 +154,11 @@ def extract(out):
 # --- the check ---
 
 
-def check():
+def find_problems():
     problems = []
     for area in AREAS:
         rows = [name for name, _, _ in read_mutants(area)]
-        problems += [f"tests/mutants/{area}/mutants.def: {name} is there twice" for name in set(rows) if rows.count(name) > 1]
+        problems += [f"tests/mutants/{area}/mutants.def: {name} is there twice" for name in sorted(set(rows)) if rows.count(name) > 1]
         named = {}
         for path, hunks in read_patches(area).items():
             for hunk in hunks:
@@ -171,40 +174,110 @@ def check():
         for file in sorted((ROOT / folder).rglob("*.*")):
             if file.suffix in (".h", ".cpp") and re.search(r"\bmutated\(|\bMutant::", file.read_text()):
                 problems.append(f"{file.relative_to(ROOT)}: production code has no mutants; they are patches")
+    return problems
+
+
+def check():
+    problems = find_problems()
     for problem in problems:
         print(f"mutants: {problem}")
     counts = ", ".join(f"{len(read_mutants(area))} of {area}" for area in AREAS)
-    print(f"mutants: {counts}; {len(problems)} problems")
+    print(f"mutants: {counts}; {len(problems)} problems{'; see Mutants in CONTRIBUTING.md' if problems else ''}")
     return 1 if problems else 0
 
 
-def self_test():
-    base = "".join(f"line {i};\n" for i in range(30)) + "twice;\nsame;\ntwice;\nsame;\nend;\n"
+def refusal(function, *arguments):
+    """What is wrong, "" when nothing is."""
+    try:
+        function(*arguments)
+    except PatchError as error:
+        return str(error)
+    return ""
+
+
+def hunk_cases():
+    base = "".join(f"line {i};\n" for i in range(30)) + "begin;\na;\nb;\nc;\nd;\ne;\n" * 2 + "end;\n"
     edited = base.replace("line 5;\n", "if (mutated(Mutant::five)) return;\nline 5;\n").replace(
         "line 20;\n", "if (!mutated(Mutant::twenty)) line 20;\n")
     hunks = patches.parse(patches.text_of("a.cpp", patches.hunks_between(base, edited)), "self-test")[1]
-
-    def applied(text, wanted=hunks):
-        try:
-            return patches.apply(wanted, text)
-        except PatchError as error:
-            return str(error)
-
-    cases = {
-        "patches are read as they were written": applied(base) == edited,
-        "hunks follow code that was moved": applied("new;\n" * 40 + base) == "new;\n" * 40 + edited,
-        "hunks survive edits of their context": applied(base.replace("line 4;", "other;")) == edited.replace("line 4;", "other;"),
-        "a changed line that is gone is found": "the hunk of twenty: its lines are in no place" in applied(base.replace("line 20;", "")),
-        "all context gone is found": "the hunk of five: its lines are in no place" in applied(
-            re.sub("line [3-6];", "other;", base)),
-        "two places are found": "in several places" in applied(base + base),
-        "two hunks for one line are found": "it changes what" in applied(base, hunks + hunks[:1]),
+    other = patches.hunks_between(base, base.replace("line 19;\nline 20;\n", "other;\n"))
+    between = base.replace("c;\n", "added;\nc;\n", 1)
+    dense = re.sub("line (1.;)", r"added \1\nline \1", base)
+    gone = "its lines are in no place"
+    return {
+        "patches are read as they were written": patches.apply(hunks, base) == edited,
+        "hunks follow code that was moved": patches.apply(hunks, "new;\n" * 40 + base) == "new;\n" * 40 + edited,
+        "hunks survive edits of their context":
+            patches.apply(hunks, base.replace("line 4;", "other;")) == edited.replace("line 4;", "other;"),
+        "a changed line that is gone is found":
+            f"the hunk of twenty: {gone}" in refusal(patches.apply, hunks, base.replace("line 20;", "")),
+        "context that is gone is found": f"the hunk of five: {gone}" in refusal(patches.apply, hunks, re.sub("line [3-6];", "other;", base)),
+        "two places are found": "in several places" in refusal(patches.apply, hunks, base + base),
+        "two hunks for one line are found": "it changes what" in refusal(patches.apply, hunks + hunks[:1], base),
+        "hunks for lines that overlap are found": "it changes what" in refusal(patches.apply, hunks + other, base),
         "lines that are there twice get the context that tells them apart":
-            applied(base, patches.hunks_between(base, base[: -len("end;\n")] + "added;\nend;\n")).endswith("same;\nadded;\nend;\n"),
-        "insertions between equal lines get it, too":
-            applied(base, patches.hunks_between(base, base.replace("twice;\n", "twice;\nadded;\n", 1))) ==
-            base.replace("twice;\n", "twice;\nadded;\n", 1),
+            patches.apply(patches.hunks_between(base, between), base) == between,
+        "changes that are close share a hunk, which has two lines to be found by":
+            all(len(hunk.old()) >= 2 for hunk in patches.hunks_between(base, dense)) and
+            patches.apply(patches.hunks_between(base, dense), base) == dense,
     }
+
+
+def tree_cases(root):
+    """Of a repository with one source, in a folder."""
+    source, definitions = root / "src/a.cpp", folder_of("runtime") / "mutants.def"
+    patch, out = folder_of("runtime") / "src/a.cpp.patch", root / "build"
+    copy = out / "tree/src/a.cpp"
+    row = 'MUTANT(five, "meaning", "unit")\n'
+    for file, text in ((source, "".join(f"line {i};\n" for i in range(30))), (definitions, row), (root / "include/b.h", ""),
+                       (folder_of("checker") / "mutants.def", "")):
+        write_changed(file, text)
+    cases = {}
+
+    def found(what, *expected):
+        problems = find_problems()
+        cases[what] = len(problems) == len(expected) and all(text in problem for text, problem in zip(expected, problems))
+
+    found("a row without a hunk is found", "five is in no patch")
+    apply_area("runtime", out, ["src/a.cpp"])
+    write_changed(copy, copy.read_text().replace("line 5;\n", "if (!mutated(Mutant::five)) line 5;\n"))
+    cases["a copy that was edited is not written over"] = "was edited" in refusal(apply_area, "runtime", out)
+    write_changed(source, "first;\n" + source.read_text())
+    extract(out)
+    apply_area("runtime", out)
+    cases["edits meet a source that was edited, too"] = (
+        copy.read_text() == INCLUDE + source.read_text().replace("line 5;", "if (!mutated(Mutant::five)) line 5;"))
+    found("a tree that is right is right")
+    os.utime(copy, (1, 1))
+    apply_area("runtime", out)
+    cases["what has not changed is not written"] = copy.stat().st_mtime == 1
+    write_changed(definitions, "")
+    found("a hunk without a row is found", "five is no row")
+    write_changed(definitions, row + row)
+    found("a row that is there twice is found", "five is there twice")
+    write_changed(definitions, row)
+    write_changed(root / "include/b.h", "if (mutated(Mutant::five)) return;\n")
+    found("a mutant in production code is found", "include/b.h: production code")
+    write_changed(root / "include/b.h", "")
+    text = source.read_text()
+    write_changed(source, text.replace("line 5;\n", ""))
+    found("a patch that does not apply is found", "the hunk of five")
+    cases["and left out when that is asked for"] = (
+        apply_area("runtime", out, keep_going=True) == 1 and copy.read_text() == INCLUDE + source.read_text())
+    source.unlink()
+    found("a patch of no source is found", "there is no src/a.cpp")
+    write_changed(source, text)
+    patch.rename(patch.with_name("b.cpp.patch"))
+    cases["a patch with the name of another source is found"] = "it must be" in refusal(find_problems)
+    return cases
+
+
+def self_test():
+    global ROOT
+    cases = hunk_cases()
+    with tempfile.TemporaryDirectory() as folder:
+        ROOT = pathlib.Path(folder)
+        cases |= tree_cases(ROOT)
     for what, is_right in cases.items():
         print(f"{'passed' if is_right else 'FAILED'}  {what}")
     return 0 if all(cases.values()) else 1

@@ -11,7 +11,7 @@ namespace holdfast {
 enum class Mutant {
   none,
 #define MUTANT(name, meaning, suites) name,
-#include "mutants.def"  // of the area
+#include <mutants.def>  // in the folder of the area
 #undef MUTANT
 };
 
@@ -22,11 +22,11 @@ inline Mutant chosen_mutant() {
   if (!wanted || !*wanted) return Mutant::none;
 #define MUTANT(name, meaning, suites) \
   if (std::strcmp(wanted, #name) == 0) return Mutant::name;
-#include "mutants.def"
+#include <mutants.def>
 #undef MUTANT
-  std::fprintf(stderr,
-               "[mutants] HOLDFAST_MUTANT must be a name of `scripts/mutants.py list`, got \"%s\"\n",
-               wanted);
+  std::fprintf(
+      stderr, "[mutants] HOLDFAST_MUTANT must be a name of `scripts/mutants.py list`, got \"%s\"\n",
+      wanted);
   std::_Exit(2);
 }
 
