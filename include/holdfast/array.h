@@ -145,14 +145,16 @@ class array {
   template <typename T>
   T item() const;
 
-  // The elements' address; the array must be evaluated. Does not wait.
+  // The elements' address for the host; the array must be evaluated. Waits only for an array in the
+  // memory of a device, which is copied. What the host may write is copied back at the device's
+  // next use of it: prefer the address of a const array.
   template <typename T>
   T* data() {
-    return static_cast<T*>(data_address());
+    return static_cast<T*>(data_address(true));
   }
   template <typename T>
   const T* data() const {
-    return static_cast<const T*>(data_address());
+    return static_cast<const T*>(data_address(false));
   }
 
   class ArrayIterator;
@@ -239,7 +241,7 @@ class array {
   // Node's first base is NodeCount (checked in node.h).
   detail::NodeCount* count() const { return reinterpret_cast<detail::NodeCount*>(node_); }
 
-  void* data_address() const;
+  void* data_address(bool writes) const;
   // A leaf with uninitialised memory of its own.
   static detail::Node* allocate_leaf(Shape shape, Dtype dtype);
   template <typename It>
@@ -309,7 +311,7 @@ array::array(std::initializer_list<T> data, Shape shape, Dtype dtype)
 template <typename T>
 T array::item() {
   check_item(true);
-  return *data<T>();
+  return *std::as_const(*this).template data<T>();
 }
 
 template <typename T>

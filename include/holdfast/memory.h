@@ -1,10 +1,16 @@
-// Memory counters and limits of the process, in bytes. Setters return the previous value.
+// Memory counters and limits, in bytes. Setters return the previous value. Counters are of all
+// memory together, the host's and the devices'; a limit is one of the memory that the default
+// device works on.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 
 namespace holdfast {
+
+namespace exec {
+class Allocator;
+}
 
 // Memory held by arrays, and by work in flight that nobody else may reuse yet.
 size_t get_active_memory();
@@ -44,6 +50,7 @@ class Scope {
   Scope& operator=(const Scope&) = delete;
 
  private:
+  exec::Allocator& of_;
   Limits found_;
 };
 

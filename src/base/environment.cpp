@@ -13,6 +13,9 @@ namespace {
 constexpr Switch switches[] = {
     {"HOLDFAST_THREADS", "all cores", "worker threads of the CPU device (1 to 1024)"},
     {"HOLDFAST_DEFAULT_DEVICE", "cpu", "device that ops run on when none is named: `cpu` or `gpu`"},
+    {"HOLDFAST_GPU", "auto",
+     "what the device `gpu` is: `native`: the CPU's cores and memory under a GPU's rules, at full "
+     "speed; `simulated`: a GPU with memory of its own, for tests; `auto`: `native`"},
     {"HOLDFAST_MAX_OPS_PER_BUFFER", "256",
      "ops in a command list before it is committed (1 or more)"},
     {"HOLDFAST_MAX_MB_PER_BUFFER", "256",
@@ -192,6 +195,12 @@ Settings parse(Lookup lookup) {
   s.ring_folder = text("HOLDFAST_RING_DIR");
   s.capture_digests = boolean(lookup, "HOLDFAST_CAPTURE_DIGESTS", true);
   s.capture_references = boolean(lookup, "HOLDFAST_CAPTURE_REFERENCES", false);
+  if (const char* gpu = lookup("HOLDFAST_GPU"); gpu && *gpu) {
+    std::string_view name(gpu);
+    if (name != "auto" && name != "native" && name != "simulated")
+      reject("HOLDFAST_GPU", gpu, "auto, native or simulated");
+    if (name == "simulated") s.gpu = Gpu::simulated;
+  }
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);
     if (name != "cpu" && name != "gpu") reject("HOLDFAST_DEFAULT_DEVICE", device, "cpu or gpu");

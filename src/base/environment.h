@@ -27,6 +27,10 @@ enum class CompileKernels : uint8_t { never, when_it_pays, at_once };
 // too.
 enum class GuardKernels : uint8_t { off, on, strict };
 
+// What Device::gpu is: `native`: the CPU's cores and memory under a GPU's rules; `simulated`: the
+// same cores with memory of its own.
+enum class Gpu : uint8_t { native, simulated };
+
 // The values, parsed and checked.
 struct Settings {
   int threads = 0;  // 0: what affinity and cgroup quota allow
@@ -38,6 +42,7 @@ struct Settings {
   int max_ops_per_buffer = 256;
   size_t max_bytes_per_buffer = size_t{256} << 20;
   bool default_device_is_gpu = false;
+  Gpu gpu = Gpu::native;
   size_t kernel_cache_entries = 1024;
   bool disk_cache = true;
   uint64_t disk_cache_bytes = uint64_t{512} << 20;

@@ -3,7 +3,8 @@
 //   array::Data   what the user's arrays share; its count decides donation
 //   Buffer        one allocation: an identity that is never reused. Owners (array::Data, a user's
 //                 handle) and command lists hold it.
-//   Storage       the bytes. Recycling moves a Storage into a new Buffer.
+//   Storage       the bytes, in one memory space. Recycling moves a Storage into a new Buffer.
+//   Replicas      the same bytes in other spaces: a Buffer for each (exec/replicas.h)
 //
 // Buffers and Storages come from pools that are never unmapped: looking at a dead one is safe, and
 // its identity tells.
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include <holdfast/allocator.h>
 #include <holdfast/label.h>
@@ -24,6 +26,8 @@
 namespace holdfast::exec {
 
 struct DeviceQueue;
+class MemorySpace;
+struct Replicas;
 
 // "Used by list `serial` of `queue`."
 struct Stamp {
@@ -32,10 +36,14 @@ struct Stamp {
 };
 
 struct Storage {
+  MemorySpace* space = nullptr;
+  // For the host where the space is the host's; elsewhere the device's name for it.
   void* address = nullptr;
+  // Where the commands that run on the host's cores find the bytes; null where they cannot.
+  char* bytes = nullptr;
   size_t capacity = 0;
   bool adopted = false;  // a user's pointer: never recycled, `deleter` runs at the end
-  bool mapped = false;   // from mmap, else from aligned_alloc
+  bool mapped = false;   // host memory: from mmap, else from aligned_alloc
   // Of exec::Residency: the set it is in, or -1; did the system refuse to lock it?
   int8_t residency_set = -1;
   bool residency_refused = false;
@@ -50,7 +58,8 @@ struct Storage {
   void stamp(DeviceQueue* queue, uint64_t serial);
   // Have the commands that use this storage been executed, leaving out those of `except`?
   bool is_idle(const DeviceQueue* except = nullptr);
-  // The one queue whose commands still use it; null when there is none or there are several.
+  // The one queue whose commands still use it and may reuse it; null when there is none or there
+  // are several.
   DeviceQueue* only_user();
 };
 
@@ -80,12 +89,19 @@ class Buffer {
   void fail(const Ref<Failure>& failure) noexcept;
   Failure* failure() const { return failure_.load(std::memory_order_acquire); }
 
+  // Its copies in other memory spaces; null: it never had any (exec/replicas.h).
+  Replicas* replicas() const { return replicas_.load(std::memory_order_acquire); }
+  // Sets them unless another thread has: what is set then.
+  Replicas& set_replicas(std::unique_ptr<Replicas> replicas);
+  std::unique_ptr<Replicas> take_replicas();
+
   uint32_t owner_count() const {
     return static_cast<uint32_t>(counts_.load(std::memory_order_relaxed) >> 32);
   }
 
  private:
   friend class Allocator;
+  friend class BufferPool;
   friend class DeferredDeleters;
   struct Finalizer {
     std::function<void(allocator::Buffer)> run;
@@ -107,6 +123,7 @@ class Buffer {
   std::atomic<int> stream_{-1};
   label::Label label_;
   sync::Atomic<Failure*> failure_{nullptr};
+  std::atomic<Replicas*> replicas_{nullptr};
   sync::Atomic<Finalizer*> finalizers_{nullptr};
   // The record of the first one, so that letting go of a buffer needs no memory.
   Finalizer first_finalizer_{};

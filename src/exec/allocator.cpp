@@ -1,7 +1,5 @@
 #include "exec/allocator.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -9,10 +7,10 @@
 
 #include "base/environment.h"
 #include "base/fault.h"
-#include "base/machine.h"
 #include "base/mutants.h"
 #include "base/process.h"
 #include "devices/device.h"
+#include "exec/buffer_pool.h"
 #include "exec/layers/chaos/chaos.h"
 #include "exec/layers/layer.h"
 #include "exec/layers/validation/validator.h"
@@ -24,24 +22,6 @@ namespace {
 
 constexpr size_t huge_page = size_t{2} << 20;
 
-void* system_allocate(size_t capacity, bool& mapped) {
-  mapped = capacity >= huge_page;
-  if (!mapped) return std::aligned_alloc(64, capacity);
-  // Over-map by one huge page and trim, so that the kernel can use huge pages from the start.
-  size_t length = capacity + huge_page;
-  void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) return nullptr;
-  uintptr_t start = reinterpret_cast<uintptr_t>(base);
-  uintptr_t aligned = (start + huge_page - 1) & ~(huge_page - 1);
-  if (aligned > start) munmap(base, aligned - start);
-  if (size_t tail = start + length - (aligned + capacity)) {
-    munmap(reinterpret_cast<void*>(aligned + capacity), tail);
-  }
-  void* address = reinterpret_cast<void*>(aligned);
-  madvise(address, capacity, MADV_HUGEPAGE);
-  return address;
-}
-
 size_t capacity_for(size_t bytes) {
   size_t capacity = SizeClasses::bytes(SizeClasses::of(bytes));
   // mmap works in pages.
@@ -50,18 +30,46 @@ size_t capacity_for(size_t bytes) {
 
 }  // namespace
 
+namespace {
+
+sync::SpinLock allocators_lock;
+std::vector<Allocator*> allocators;  // guarded by allocators_lock
+
+}  // namespace
+
 Allocator& Allocator::get() {
-  static Allocator* allocator = new Allocator;
+  static Allocator* allocator = [] {
+    Allocator& made = add(host_memory());
+    // Before the first buffer.
+    validation::start_from_environment();
+    chaos::start_from_environment();
+    return &made;
+  }();
   return *allocator;
 }
 
-Allocator::Allocator() {
-  size_t memory = machine::memory_bytes();
+Allocator& Allocator::add(MemorySpace& space) {
+  if (!space.is_host()) get();  // the host's is the first
+  auto* allocator = new Allocator(space);
+  space.allocator = allocator;
+  std::lock_guard guard(allocators_lock);
+  allocators.push_back(allocator);
+  return *allocator;
+}
+
+std::vector<Allocator*> Allocator::all() {
+  get();
+  std::lock_guard guard(allocators_lock);
+  return allocators;
+}
+
+// Memory of a device is always resident: there the sets are bookkeeping.
+Allocator::Allocator(MemorySpace& space)
+    : space_(space),
+      residency_(space.is_host() ? Residency::system_locks() : Residency::no_locks()) {
+  size_t memory = space.size();
   memory_limit_.store(memory - memory / 5);
   cache_limit_.store(memory - memory / 5);
-  // Before the first buffer.
-  validation::start_from_environment();
-  chaos::start_from_environment();
 }
 
 void Allocator::register_bin(Bin* bin) {
@@ -78,8 +86,10 @@ void Allocator::add_active(size_t bytes) {
 
 Storage* Allocator::new_storage() {
   if (!free_storages_) {
-    Storage* slab = new Storage[slab_objects];
-    for (int i = 0; i < slab_objects; ++i) {
+    // By the slab, never deleted: a dead one can still be looked at.
+    constexpr int count = 256;
+    Storage* slab = new Storage[count];
+    for (int i = 0; i < count; ++i) {
       slab[i].next = free_storages_;
       free_storages_ = &slab[i];
     }
@@ -87,6 +97,7 @@ Storage* Allocator::new_storage() {
   Storage* storage = free_storages_;
   free_storages_ = storage->next;
   storage->next = nullptr;
+  storage->space = &space_;
   return storage;
 }
 
@@ -95,7 +106,7 @@ void Allocator::free_storage(Storage* storage) noexcept {
     std::lock_guard guard(storage->lock);
     storage->uses.clear();
   }
-  storage->address = nullptr;
+  storage->address = storage->bytes = nullptr;
   storage->capacity = 0;
   storage->adopted = storage->mapped = false;
   storage->next = free_storages_;
@@ -114,18 +125,17 @@ Storage* Allocator::from_cache(size_t bytes) {
 
 // With mutex_ held.
 Storage* Allocator::from_system(size_t bytes, const char* op) {
-  if (bytes > (size_t{1} << 60)) throw OutOfMemory(breakdown(bytes, op));
+  if (bytes > (size_t{1} << 60)) throw_out_of_memory(bytes, op);
   size_t capacity = capacity_for(bytes);
   replace_smaller(capacity);
   if (!make_room(capacity)) {
     layers::on_limit({LimitReached::Kind::memory, op, bytes, total_, memory_limit_.load()});
-    throw OutOfMemory(breakdown(bytes, op));
+    throw_out_of_memory(bytes, op);
   }
   Storage* storage = new_storage();
-  storage->address = system_allocate(capacity, storage->mapped);
-  if (!storage->address) {
+  if (!space_.take(capacity, *storage)) {
     free_storage(storage);
-    throw OutOfMemory(breakdown(bytes, op));
+    throw_out_of_memory(bytes, op);
   }
   storage->capacity = capacity;
   total_ += capacity;
@@ -196,11 +206,7 @@ void Allocator::harvest() noexcept {
 void Allocator::to_system(Storage* storage) noexcept {
   residency_.erase(*storage);
   if (!mutated(Mutant::count_total)) total_ -= storage->capacity;
-  if (storage->mapped) {
-    munmap(storage->address, storage->capacity);
-  } else {
-    std::free(storage->address);
-  }
+  space_.release(*storage);
   free_storage(storage);
 }
 
@@ -208,8 +214,8 @@ void Allocator::to_system(Storage* storage) noexcept {
 void Allocator::to_cache_or_system(Storage* storage) noexcept {
 #if HOLDFAST_CHECKS
   // Whoever reads memory that is gone gets nonsense that is easy to recognise.
-  if (!mutated(Mutant::poison))
-    std::memset(storage->address, 0xcb, std::min(storage->capacity, size_t{64} << 10));
+  if (!mutated(Mutant::poison) && storage->bytes)
+    std::memset(storage->bytes, 0xcb, std::min(storage->capacity, size_t{64} << 10));
 #endif
   if (cached_.load() + storage->capacity <= cache_limit_.load() || mutated(Mutant::cache_limit)) {
     cached_.fetch_add(storage->capacity);
@@ -241,122 +247,23 @@ void Allocator::give_back(Storage* storage) noexcept {
 
 // --- buffers ---
 
-namespace {
-
-// Buffers that this thread retired, for its next allocations: no lock on the way of a decode loop.
-struct SpareBuffers {
-  Buffer* first = nullptr;
-  int count = 0;
-  bool is_registered = false;
-  bool is_closed = false;  // the thread ends: what is retired later goes to the allocator
-};
-constinit thread_local SpareBuffers spare_buffers;
-constexpr int spare_limit = 256, refill = 32;
-
-}  // namespace
-
-Buffer* Allocator::take_buffer() {
-  SpareBuffers& spare = spare_buffers;
-  if (!spare.first) {
-    std::lock_guard guard(mutex_);
-    locked_searches_.fetch_add(1, std::memory_order_relaxed);
-    if (!free_buffers_) {
-      buffer_slabs_.push_back(std::make_unique<Buffer[]>(slab_objects));
-      Buffer* slab = buffer_slabs_.back().get();
-      for (int i = 0; i < slab_objects; ++i) {
-        slab[i].next_ = free_buffers_;
-        free_buffers_ = &slab[i];
-      }
-    }
-    int wanted = spare.is_closed ? 1 : refill;
-    while (free_buffers_ && spare.count < wanted) {
-      Buffer* buffer = free_buffers_;
-      free_buffers_ = buffer->next_;
-      buffer->next_ = spare.first;
-      spare.first = buffer;
-      ++spare.count;
-    }
-  }
-  Buffer* buffer = spare.first;
-  spare.first = std::exchange(buffer->next_, nullptr);
-  --spare.count;
-  return buffer;
-}
-
-void Allocator::put_buffer(Buffer* buffer) noexcept {
-  SpareBuffers& spare = spare_buffers;
-  if (!spare.is_registered) {
-    spare.is_registered = true;
-    sync::at_thread_exit(
-        [](void* allocator) {
-          spare_buffers.is_closed = true;
-          static_cast<Allocator*>(allocator)->return_spare_buffers(0);
-        },
-        this);
-  }
-  buffer->next_ = spare.first;
-  spare.first = buffer;
-  ++spare.count;
-  if (spare.is_closed) {
-    return_spare_buffers(0);
-  } else if (spare.count > spare_limit) {
-    return_spare_buffers(spare_limit / 2);
-  }
-}
-
-void Allocator::return_spare_buffers(int keep) noexcept {
-  if (is_shut_down()) return;
-  std::lock_guard guard(mutex_);
-  for (SpareBuffers& spare = spare_buffers; spare.count > keep; --spare.count) {
-    Buffer* buffer = spare.first;
-    spare.first = buffer->next_;
-    buffer->next_ = free_buffers_;
-    free_buffers_ = buffer;
-  }
-}
-
-// Gives a buffer from the pool its life.
-Buffer* Allocator::start(Buffer* buffer, Storage* storage, size_t bytes, const char* op,
-                         const label::Label& label, int stream) {
-  buffer->storage_.store(storage, std::memory_order_relaxed);
-  buffer->size_ = bytes;
-  buffer->op_.store(op, std::memory_order_relaxed);
-  buffer->stream_.store(stream, std::memory_order_relaxed);
-  buffer->label_ = label;
-  uint64_t step = mutated(Mutant::buffer_identity) ? 0 : 1;
-  buffer->identity_.store(next_identity_.fetch_add(step, std::memory_order_relaxed),
-                          std::memory_order_relaxed);
-  buffer->counts_.store(Buffer::one_owner, std::memory_order_relaxed);
-  live_buffers_.fetch_add(1, std::memory_order_relaxed);
-  layers::on_create(*buffer);
-  return buffer;
-}
-
-void Allocator::free_buffer(Buffer* buffer) noexcept {
-  live_buffers_.fetch_sub(1, std::memory_order_relaxed);
-  put_buffer(buffer);
-}
-
 // Calls `find` for the storage of a new buffer; the buffer goes back when there is none.
 template <class FindStorage>
 Buffer* Allocator::allocate(size_t bytes, const char* op, const label::Label& label, int stream,
                             FindStorage find) {
-  if (fault::hit(fault::Point::allocation)) {
-    std::lock_guard guard(mutex_);
-    throw OutOfMemory(breakdown(bytes, op));
-  }
-  Buffer* buffer = take_buffer();
+  if (fault::hit(fault::Point::allocation)) throw_out_of_memory(bytes, op);
+  Buffer* buffer = BufferPool::get().take();
   Storage* storage;
   try {
     storage = find();
   } catch (...) {
-    put_buffer(buffer);
+    BufferPool::get().put(buffer);
     throw;
   }
-  return start(buffer, storage, bytes, op, label, stream);
+  return BufferPool::get().start(buffer, storage, bytes, op, label, stream);
 }
 
-Buffer* Allocator::allocate_for_host(size_t bytes, const char* op) {
+Buffer* Allocator::allocate_idle(size_t bytes, const char* op) {
   process::check_usable();
   return allocate(bytes, op, label::current(), -1, [&] {
     std::lock_guard guard(mutex_);
@@ -398,31 +305,37 @@ Storage* Allocator::from_bin(size_t bytes, Bin& bin) {
 
 Buffer* Allocator::adopt(void* pointer, size_t bytes, std::function<void(void*)> deleter) {
   process::check_usable();
-  Buffer* buffer = take_buffer();
+  Buffer* buffer = BufferPool::get().take();
   Storage* storage;
   try {
     std::lock_guard guard(mutex_);
     storage = new_storage();
   } catch (...) {
-    put_buffer(buffer);
+    BufferPool::get().put(buffer);
     throw;
   }
   storage->address = pointer;
+  storage->bytes = static_cast<char*>(pointer);
   storage->capacity = bytes;
   storage->adopted = true;
   storage->deleter = std::move(deleter);
-  return start(buffer, storage, bytes, "adopted", label::current(), -1);
+  return BufferPool::get().start(buffer, storage, bytes, "adopted", label::current(), -1);
+}
+
+void Allocator::throw_out_of_memory(size_t bytes, const char* op) {
+  const std::string memory = space_.is_host() ? "memory" : space_.name() + std::string(" memory");
+  throw OutOfMemory(std::string("[") + op + "] cannot allocate " + std::to_string(bytes) +
+                    " bytes: active " + memory + " " + std::to_string(active_.load()) + ", cache " +
+                    std::to_string(cached_.load()) + ", limit " +
+                    std::to_string(memory_limit_.load()) +
+                    " bytes; free arrays, or raise the limit with set_memory_limit. " +
+                    BufferPool::get().holders(space_));
 }
 
 size_t Allocator::active() {
   std::lock_guard guard(mutex_);
   harvest();
   return active_.load();
-}
-
-size_t Allocator::made_buffers() {
-  std::lock_guard guard(mutex_);
-  return buffer_slabs_.size() * slab_objects;
 }
 
 size_t Allocator::peak() { return peak_.load(); }
@@ -452,9 +365,10 @@ size_t Allocator::set_memory_limit(size_t limit) {
 }
 
 size_t Allocator::set_wired_limit(size_t limit) {
-  size_t memory = machine::memory_bytes();
+  size_t memory = space_.size();
   if (limit > memory) {
-    throw std::invalid_argument("[set_wired_limit] expected at most the machine's " +
+    throw std::invalid_argument(std::string("[set_wired_limit] expected at most the ") +
+                                (space_.is_host() ? "machine" : space_.name()) + "'s " +
                                 std::to_string(memory) + " bytes, got " + std::to_string(limit));
   }
   std::lock_guard guard(mutex_);

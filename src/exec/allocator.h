@@ -1,6 +1,7 @@
-// Allocator: storage by size class, a cache with a limit, the memory limit, and the counters.
+// Allocator: the storage of one memory space by size class, a cache with a limit, the memory limit,
+// and the counters.
 //
-// Who gets what: `allocate_for_host` hands out storage whose last use has been executed;
+// Who gets what: `allocate_idle` hands out storage whose last use has been executed;
 // `allocate_for_queue` may hand out storage that the queue's own commands still use. Storage
 // dropped while one queue still uses it waits in that queue's bin. A bin is part of the cache: for
 // its queue at once, for everybody when the commands have been executed (`harvest`).
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "base/sync.h"
-#include "devices/memory.h"
+#include "devices/memory_space.h"
 #include "exec/residency.h"
 
 namespace holdfast::exec {
@@ -52,22 +53,26 @@ struct Bin {
 
 class Allocator {
  public:
+  // Of the host's memory.
   static Allocator& get();
-  // Objects are made by the slab, so that one that died can still be looked at.
-  static constexpr int slab_objects = 256;
+  // Of a new space, which lives as long as the process.
+  static Allocator& add(MemorySpace& space);
+  // Of every space, the host's first.
+  static std::vector<Allocator*> all();
 
-  // A new buffer with one owner, for the host to write at once. Throws OutOfMemory.
-  Buffer* allocate_for_host(size_t bytes, const char* op);
+  MemorySpace& space() const { return space_; }
+
+  // A new buffer with one owner whose storage no command uses: on the host, to be written at once.
+  // Throws OutOfMemory.
+  Buffer* allocate_idle(size_t bytes, const char* op);
   // A new buffer with one owner for commands of the queue that owns `bin`.
   Buffer* allocate_for_queue(size_t bytes, const char* op, const label::Label& label, Bin& bin,
                              DeviceQueue* queue);
+  // Host memory that is not ours.
   Buffer* adopt(void* pointer, size_t bytes, std::function<void(void*)> deleter);
 
   // A bin to look into when the cache has nothing; bins live as long as the process.
   void register_bin(Bin* bin);
-
-  // Of the next buffer: identities grow.
-  uint64_t next_identity() const { return next_identity_.load(std::memory_order_relaxed); }
 
   size_t active();
   size_t peak();
@@ -84,31 +89,18 @@ class Allocator {
   // Taken from the system: active and cached memory together.
   size_t total();
 
-  // Live buffers, for tests: nothing may be left behind.
-  size_t live_buffers() const { return live_buffers_.load(); }
-  // For tests: how often a buffer or the storage of one was looked for with the lock held. A loop
-  // that repeats itself does without it.
+  // For tests: how often storage was looked for with the lock held. A loop that repeats itself does
+  // without it.
   size_t locked_searches() const { return locked_searches_.load(std::memory_order_relaxed); }
-  // For tests: buffers that were made, living or not. A thread that ends gives back those it kept.
-  size_t made_buffers();
-  // After exit began nothing is given back: destructors that run later take no lock.
-  void shut_down() { shut_down_.store(true); }
-  bool is_shut_down() const { return shut_down_.load(std::memory_order_relaxed); }
 
  private:
   friend class Buffer;
-  Allocator();
+  explicit Allocator(MemorySpace& space);
 
-  Buffer* take_buffer();
-  void put_buffer(Buffer* buffer) noexcept;
-  void return_spare_buffers(int keep) noexcept;
-  Buffer* start(Buffer* buffer, Storage* storage, size_t bytes, const char* op,
-                const label::Label& label, int stream);
   template <class FindStorage>
   Buffer* allocate(size_t bytes, const char* op, const label::Label& label, int stream,
                    FindStorage find);
   Storage* from_bin(size_t bytes, Bin& bin);
-  void free_buffer(Buffer* buffer) noexcept;
   Storage* from_system(size_t bytes, const char* op);
   void replace_smaller(size_t capacity) noexcept;
   Storage* from_cache(size_t bytes);
@@ -122,10 +114,10 @@ class Allocator {
   Storage* new_storage();
   void free_storage(Storage* storage) noexcept;
   void add_active(size_t bytes);
-  // What an OutOfMemory says: the sums, and who holds the memory, by op and by stream. With mutex_
-  // held.
-  std::string breakdown(size_t bytes, const char* op);
+  // The sums, and who holds the memory, by op and by stream.
+  [[noreturn]] void throw_out_of_memory(size_t bytes, const char* op);
 
+  MemorySpace& space_;
   sync::Mutex mutex_;
   // All guarded by mutex_.
   SizeClasses cache_;
@@ -134,18 +126,13 @@ class Allocator {
   Residency residency_;
   std::vector<Bin*> bins_;
   Storage* free_storages_ = nullptr;
-  Buffer* free_buffers_ = nullptr;
-  std::vector<std::unique_ptr<Buffer[]>> buffer_slabs_;
 
   sync::Atomic<size_t> active_{0};
   sync::Atomic<size_t> peak_{0};
   sync::Atomic<size_t> cached_{0};
   sync::Atomic<size_t> memory_limit_{0};
   sync::Atomic<size_t> cache_limit_{0};
-  sync::Atomic<size_t> live_buffers_{0};
   std::atomic<size_t> locked_searches_{0};
-  std::atomic<uint64_t> next_identity_{1};
-  std::atomic<bool> shut_down_{false};
 };
 
 // --- templates ---

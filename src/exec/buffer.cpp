@@ -6,8 +6,10 @@
 #include "devices/device.h"
 #include "devices/memory.h"
 #include "exec/allocator.h"
+#include "exec/buffer_pool.h"
 #include "exec/layers/layer.h"
 #include "exec/queue.h"
+#include "exec/replicas.h"
 
 namespace holdfast::exec {
 
@@ -45,11 +47,13 @@ DeviceQueue* Storage::only_user() {
     if (user && !mutated(Mutant::recycle_shared)) return nullptr;
     user = use.queue;
   }
+  // A queue of another space, which copies it, has no use for it.
+  if (user && &user->device.memory != space) return nullptr;
   return user;
 }
 
 void Buffer::release_owner() noexcept {
-  if (Allocator::get().is_shut_down()) return;
+  if (BufferPool::get().is_shut_down()) return;
   // The reference becomes a list's one, so that the buffer outlives what follows.
   uint64_t before = counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
   bool was_last_owner = (before >> 32) == 1;
@@ -62,14 +66,14 @@ void Buffer::release_owner() noexcept {
     if (DeviceQueue* user = storage()->only_user()) {
       Storage* left = storage();
       storage_.store(nullptr, std::memory_order_relaxed);
-      Allocator::get().to_bin(left, user);
+      left->space->allocator->to_bin(left, user);
     }
   }
   release_from_list();
 }
 
 void Buffer::release_owner_with(std::function<void(allocator::Buffer)> finalizer) noexcept {
-  if (Allocator::get().is_shut_down()) return;
+  if (BufferPool::get().is_shut_down()) return;
   Finalizer* node = &first_finalizer_;
   if (first_finalizer_used_.exchange(true)) {
     node = new (std::nothrow) Finalizer{};
@@ -94,6 +98,16 @@ void Buffer::fail(const Ref<Failure>& failure) noexcept {
   if (!failure_.compare_exchange_strong(expected, failure.get())) {
     Ref<Failure> not_needed = Ref<Failure>::adopt(failure.get());
   }
+}
+
+Replicas& Buffer::set_replicas(std::unique_ptr<Replicas> replicas) {
+  Replicas* expected = nullptr;
+  if (replicas_.compare_exchange_strong(expected, replicas.get())) return *replicas.release();
+  return *expected;
+}
+
+std::unique_ptr<Replicas> Buffer::take_replicas() {
+  return std::unique_ptr<Replicas>(replicas_.exchange(nullptr));
 }
 
 namespace {
@@ -142,11 +156,11 @@ void Buffer::retire() noexcept {
     return;
   }
   layers::on_retire(*this);
+  if (replicas()) take_replicas();
   identity_.store(0, std::memory_order_relaxed);
   Ref<Failure> failure;
   if (!mutated(Mutant::failure_outlives)) failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
   label_.reset();
-  Allocator& allocator = Allocator::get();
   Storage* storage = this->storage();
   storage_.store(nullptr, std::memory_order_relaxed);
   if (storage && storage->adopted) {
@@ -154,6 +168,7 @@ void Buffer::retire() noexcept {
     storage->deleter = nullptr;
     void* pointer = storage->address;
     {
+      Allocator& allocator = *storage->space->allocator;
       std::lock_guard guard(allocator.mutex_);
       allocator.free_storage(storage);
     }
@@ -162,9 +177,9 @@ void Buffer::retire() noexcept {
     } catch (...) {
     }
   } else if (storage) {
-    allocator.give_back(storage);
+    storage->space->allocator->give_back(storage);
   }
-  allocator.free_buffer(this);
+  BufferPool::get().end(this);
 }
 
 }  // namespace holdfast::exec

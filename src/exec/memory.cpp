@@ -6,53 +6,73 @@
 
 #include "exec/allocator.h"
 #include "exec/layers/layer.h"
+#include "exec/queue.h"
+#include "exec/runtime.h"
 
 namespace holdfast {
 
-size_t get_active_memory() { return exec::Allocator::get().active(); }
-size_t get_peak_memory() { return exec::Allocator::get().peak(); }
-void reset_peak_memory() { exec::Allocator::get().reset_peak(); }
-size_t get_cache_memory() { return exec::Allocator::get().cached(); }
-size_t set_memory_limit(size_t limit) { return exec::Allocator::get().set_memory_limit(limit); }
-size_t get_memory_limit() { return exec::Allocator::get().memory_limit(); }
-size_t set_cache_limit(size_t limit) { return exec::Allocator::get().set_cache_limit(limit); }
-void clear_cache() { exec::Allocator::get().clear_cache(); }
-size_t set_wired_limit(size_t limit) { return exec::Allocator::get().set_wired_limit(limit); }
+namespace {
+
+// Counters are of all memory together.
+size_t sum(size_t (exec::Allocator::*counter)()) {
+  size_t total = 0;
+  for (exec::Allocator* allocator : exec::Allocator::all()) total += (allocator->*counter)();
+  return total;
+}
+
+// Limits are of the default device's memory.
+exec::Allocator& limited() { return *exec::Runtime::memory_of(default_device()).allocator; }
+
+}  // namespace
+
+size_t get_active_memory() { return sum(&exec::Allocator::active); }
+size_t get_peak_memory() { return sum(&exec::Allocator::peak); }
+void reset_peak_memory() {
+  for (exec::Allocator* allocator : exec::Allocator::all()) allocator->reset_peak();
+}
+size_t get_cache_memory() { return sum(&exec::Allocator::cached); }
+void clear_cache() {
+  for (exec::Allocator* allocator : exec::Allocator::all()) allocator->clear_cache();
+}
+size_t set_memory_limit(size_t limit) { return limited().set_memory_limit(limit); }
+size_t get_memory_limit() { return limited().memory_limit(); }
+size_t set_cache_limit(size_t limit) { return limited().set_cache_limit(limit); }
+size_t set_wired_limit(size_t limit) { return limited().set_wired_limit(limit); }
 
 namespace memory {
 
-Limits limits() {
-  exec::Allocator& allocator = exec::Allocator::get();
+namespace {
+
+Limits limits_of(exec::Allocator& allocator) {
   return {allocator.memory_limit(), allocator.cache_limit(), allocator.residency().limit()};
 }
 
-namespace {
-
-void set(const Limits& limits) {
-  if (limits.wired) set_wired_limit(*limits.wired);  // first: the one that may throw
-  if (limits.memory) set_memory_limit(*limits.memory);
-  if (limits.cache) set_cache_limit(*limits.cache);
+void set(exec::Allocator& allocator, const Limits& limits) {
+  if (limits.wired) allocator.set_wired_limit(*limits.wired);  // first: the one that may throw
+  if (limits.memory) allocator.set_memory_limit(*limits.memory);
+  if (limits.cache) allocator.set_cache_limit(*limits.cache);
 }
 
 }  // namespace
 
-Scope::Scope(const Limits& wanted) {
-  Limits now = limits();
+Limits limits() { return limits_of(limited()); }
+
+Scope::Scope(const Limits& wanted) : of_(limited()) {
+  Limits now = limits_of(of_);
   if (wanted.memory) found_.memory = now.memory;
   if (wanted.cache) found_.cache = now.cache;
   if (wanted.wired) found_.wired = now.wired;
-  set(wanted);
+  set(of_, wanted);
 }
 
-Scope::~Scope() { set(found_); }
+Scope::~Scope() { set(of_, found_); }
 
 }  // namespace memory
 
 namespace metal {
 
-// The one residency of the process.
 namespace {
-exec::Residency& residency() { return exec::Allocator::get().residency(); }
+exec::Residency& residency() { return limited().residency(); }
 }  // namespace
 
 bool ResidencySets::enabled() const { return true; }
@@ -95,12 +115,14 @@ Allocator& allocator() {
 void* Buffer::raw_ptr() const {
   if (!handle_) return nullptr;
   exec::layers::on_address(*static_cast<exec::Buffer*>(handle_));
-  exec::Storage* storage = static_cast<exec::Buffer*>(handle_)->storage();
-  return storage ? storage->address : nullptr;
+  return exec::host_address(*static_cast<exec::Buffer*>(handle_), true);
 }
 
 Buffer malloc(size_t size) {
-  return Buffer(exec::Allocator::get().allocate_for_host(size, "malloc"));
+  // For an output of an op on a device, which works on memory of its own.
+  exec::Queue* queue = exec::Queue::encoding();
+  if (queue && !queue->device().memory.is_host()) return queue->allocate(size);
+  return Buffer(exec::Allocator::get().allocate_idle(size, "malloc"));
 }
 
 void free(Buffer buffer) {

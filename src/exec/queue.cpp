@@ -32,7 +32,7 @@ Queue::Queue(holdfast::Device device, int index, Device& runs_on)
       retain_(environment::settings().retain) {
   unseen_.reserve(unseen_failures);
   device_queue_->owner = this;
-  Allocator::get().register_bin(&bin);
+  device_.memory.allocator->register_bin(&bin);
 }
 
 Bin* bin_of(DeviceQueue* device_queue) { return &static_cast<Queue*>(device_queue->owner)->bin; }
@@ -45,7 +45,7 @@ int stream_of(DeviceQueue* device_queue) {
 
 Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label& label,
                                 std::span<const Event> wait_for)
-    : queue_(queue), lock_(queue.mutex_) {
+    : queue_(queue), lock_(queue.mutex_), outer_(encoding_) {
   queue_.op_ = op;
   queue_.label_ = label;
   layers::on_begin();
@@ -55,6 +55,7 @@ Queue::Transaction::Transaction(Queue& queue, const char* op, const label::Label
   bindings_ = list.bindings.size();
   edges_ = list.edges.size();
   work_ = list.work;
+  encoding_ = &queue_;
 }
 
 Event Queue::Transaction::commit() {
@@ -64,6 +65,7 @@ Event Queue::Transaction::commit() {
   // What was bound for no command is retained, but no business of the next op's first command.
   if (!mutated(Mutant::pending_bindings))
     queue_.first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
+  queue_.end_migrations(true);
   if (list.commands.size() == commands_) return {};
   ++list.ops;
   if (noted_) {
@@ -100,8 +102,13 @@ bool Queue::Transaction::has_native() const {
                      [](const Command& c) { return c.kind == Command::Kind::native; });
 }
 
+thread_local Queue* Queue::encoding_ = nullptr;
+
 Queue::Transaction::~Transaction() {
-  if (!committed_) queue_.take_back(*this);
+  encoding_ = outer_;
+  if (committed_) return;
+  queue_.end_migrations(false);
+  queue_.take_back(*this);
 }
 
 // Nothing that the op encoded will run. The hazards know its commands, so the list is closed: the
@@ -147,7 +154,7 @@ CommandList& Queue::open() {
     } catch (const std::bad_alloc&) {
       // Without a report then: the failure itself counts.
     }
-    queue.remember(failure);
+    queue.of_stream().remember(failure);
   };
   open_->owner = this;
   first_pending_binding_ = 0;
@@ -257,6 +264,7 @@ bool Queue::wait(uint64_t serial, std::optional<sync::Clock::time_point> deadlin
 }
 
 bool Queue::drain(std::optional<sync::Clock::time_point> deadline) {
+  if (Queue* host = host_queue_.load(); host && !host->drain(deadline)) return false;
   uint64_t last;
   {
     std::lock_guard guard(mutex_);
@@ -290,6 +298,7 @@ void Queue::cancel() {
     last = open_ ? open_->serial - 1 : next_serial_ - 1;
   }
   if (!mutated(Mutant::cancel)) device_queue_->cancelled.store(last);
+  if (Queue* host = host_queue_.load()) host->cancel();
 }
 
 std::vector<Stamp> Queue::unused_waits() {
@@ -320,28 +329,39 @@ void Queue::remember(const Ref<Failure>& failure) noexcept {
 
 allocator::Buffer Queue::allocate(size_t bytes) {
   return allocator::Buffer(
-      Allocator::get().allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
+      device_.memory.allocator->allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
 }
 
 uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
                      Elements elements) {
   CommandList& list = open();
-  Storage* storage = buffer->storage();
+  Buffer* here = buffer;
+  if (buffer->storage()->space != &device_.memory || buffer->replicas()) [[unlikely]]
+    here = writes ? writable_here(buffer) : readable_here(buffer);
+  Storage* storage = here->storage();
+  retain(here, storage, writes);
+  // What a command writes fails as the array that it belongs to.
+  if (writes && here != buffer) {
+    retain(buffer, buffer->storage(), writes);
+    here = buffer;
+  }
+  list.bindings.push_back({here, here->identity(), storage, begin, end, writes, elements, start});
+  return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;
+}
+
+void Queue::retain(Buffer* buffer, Storage* storage, bool writes) {
   HazardTable::Entry& entry = hazards_.find(storage);
   bool is_retained = entry.retained == buffer;
   if (mutated(Mutant::retain_recycled)) is_retained = entry.retained != nullptr;
   if (mutated(Mutant::retain_inputs)) is_retained |= !writes;
   if (mutated(Mutant::retain_outputs)) is_retained |= writes;
   if (mutated(Mutant::retain_sole_owner)) is_retained |= buffer->owner_count() == 1;
-  if (retain_ && !is_retained) {
-    list.retained.push_back(buffer);
-    buffer->retain_for_list();
-    if (!mutated(Mutant::stamp_storage)) storage->stamp(device_queue_.get(), list.serial);
-    entry.retained = buffer;
-  }
-  list.bindings.push_back(
-      {buffer, buffer->identity(), storage, begin, end, writes, elements, start});
-  return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;
+  if (!retain_ || is_retained) return;
+  CommandList& list = open();
+  list.retained.push_back(buffer);
+  buffer->retain_for_list();
+  if (!mutated(Mutant::stamp_storage)) storage->stamp(device_queue_.get(), list.serial);
+  entry.retained = buffer;
 }
 
 void Queue::retain(const Pipeline& pipeline) {
@@ -372,16 +392,23 @@ void Queue::add(Command command, void (*destroy)(void*)) {
       throw;
     }
   }
+  command.parameter_bytes = parameter_bytes_;
+  const uint32_t first = first_pending_binding_;
+  first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
+  add_bound(std::move(command), first, first_pending_binding_ - first);
+}
+
+void Queue::add_bound(Command command, uint32_t first_binding, uint32_t binding_count) {
+  CommandList& list = *open_;
   uint32_t index = static_cast<uint32_t>(list.commands.size());
   command.op = op_;
   command.label = label_;
-  command.parameter_bytes = parameter_bytes_;
-  command.first_binding = first_pending_binding_;
-  command.binding_count = static_cast<uint32_t>(list.bindings.size()) - first_pending_binding_;
+  command.first_binding = first_binding;
+  command.binding_count = binding_count;
   command.first_edge = static_cast<uint32_t>(list.edges.size());
   // Reads first: what a command writes in place depends on what it reads.
   for (bool writes : {false, true}) {
-    for (size_t i = command.first_binding; i < list.bindings.size(); ++i) {
+    for (size_t i = first_binding; i < first_binding + binding_count; ++i) {
       const Binding& binding = list.bindings[i];
       if (binding.writes != writes) continue;
       hazards_.access(hazards_.find(binding.storage), binding, index, list.edges,
@@ -391,7 +418,6 @@ void Queue::add(Command command, void (*destroy)(void*)) {
   command.edge_count = static_cast<uint32_t>(list.edges.size()) - command.first_edge;
   list.work += command.work;
   list.commands.push_back(std::move(command));
-  first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
   layers::on_command(list);
 }
 

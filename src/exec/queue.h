@@ -20,6 +20,7 @@
 #include "exec/allocator.h"
 #include "exec/hazards.h"
 #include "exec/layers/layer.h"
+#include "exec/replicas.h"
 #include "exec/ring.h"
 
 namespace holdfast::exec {
@@ -57,6 +58,7 @@ class Queue {
     friend class Queue;
     Queue& queue_;
     std::unique_lock<sync::Mutex> lock_;
+    Queue* const outer_;  // that this thread encodes for
     bool committed_ = false;
     size_t commands_, bindings_, edges_;
     int64_t work_;
@@ -109,6 +111,16 @@ class Queue {
   // Gives the index of the binding in the next command. `start`: see Binding.
   uint32_t bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
                 Elements elements = Elements::unknown);
+  // The queue that the calling thread encodes an op for; null outside.
+  static Queue* encoding() { return encoding_; }
+  // Where the host finds a buffer's bytes when the op's commands run; see host_address.
+  void* host_address_in_op(Buffer& buffer) const;
+  // The event of the copy that a buffer has here, if it may still be on its way.
+  Event copied_here(Buffer& buffer);
+  // Makes the buffer valid in the memory of this queue's device, by a command if need be.
+  void bring_here(Buffer* buffer);
+  // A buffer here with the bytes of another one, which may be in any space.
+  allocator::Buffer copy_here(Buffer* buffer);
   // Bound since the last command.
   size_t pending_bindings() { return open().bindings.size() - first_pending_binding_; }
   void wait_for_input(const Event& event);
@@ -121,6 +133,12 @@ class Queue {
     if (layers::want(Layer::encoding)) std::memset(place, 0, size);
     return place;
   }
+  // The queue of the host that encodes ops of this stream for which its device has no kernels. Its
+  // lists are part of the stream: it fails and is cancelled with this one.
+  Queue& host_queue();
+  // The queue that this one is the host queue of; else itself.
+  Queue& of_stream() { return served_ ? *served_ : *this; }
+
   // The list owns the pipeline from now on.
   void retain(const Pipeline& pipeline);
   // Takes the bindings since the previous command.
@@ -135,6 +153,16 @@ class Queue {
   void add_waits(std::span<const Event> events);
   static CommandList::AfterCompletion finish(CommandList& list);
   void take_back(Transaction& transaction);
+  void add_bound(Command command, uint32_t first_binding, uint32_t binding_count);
+  void retain(Buffer* buffer, Storage* storage, bool writes);
+  // Buffers in this queue's space, for the op that is being encoded.
+  Buffer* readable_here(Buffer* original);
+  Buffer* writable_here(Buffer* original);
+  // What an earlier command of the op writes; null: nothing.
+  Buffer* written_here(const Buffer* original) const;
+  bool is_ordered_after(const Stamp& stamp) const;
+  void add_copy(Buffer* from, Buffer* to);
+  void end_migrations(bool committed);
 
   const Stream stream_;
   Device& device_;
@@ -150,6 +178,21 @@ class Queue {
   const char* op_ = "";
   label::Label label_;
   bool retain_;
+  // Of the op that is being encoded: copies that its commands make, by original, and originals that
+  // they write (exec/replicas.h). Both count once the op is committed.
+  struct Migration {
+    BufferOwner original, copy;
+    bool is_shared;  // becomes a replica
+  };
+  std::vector<Migration> migrations_;
+  struct Written {
+    BufferOwner original, here;
+  };
+  std::vector<Written> written_;
+
+  std::atomic<Queue*> host_queue_{nullptr};
+  Queue* served_ = nullptr;  // set before the first use
+  static thread_local Queue* encoding_;
 
   sync::Atomic<bool> has_small_lists_{false};
 

@@ -30,6 +30,8 @@ class Residency {
     bool (*unlock)(const void* address, size_t bytes);
   };
   static Locks system_locks();
+  // Of memory that needs none.
+  static Locks no_locks();
   explicit Residency(Locks locks = system_locks()) : locks_(locks) {}
 
   // The caller (the allocator) sees to it that no two of these run at once.

@@ -9,8 +9,8 @@
 
 #include "base/environment.h"
 #include "base/process.h"
-#include "devices/cpu/cpu_device.h"
 #include "exec/background.h"
+#include "exec/buffer_pool.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/unhandled_failures.h"
 
@@ -34,7 +34,7 @@ Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
   pthread_atfork(nullptr, nullptr, [] {
     if (state.load() != State::running) return;
     state.store(State::forked);
-    Allocator::get().shut_down();  // locks may be held by threads that are gone
+    BufferPool::get().shut_down();  // locks may be held by threads that are gone
   });
   std::atexit(&Runtime::at_exit);
   if (!environment::settings().retain) {
@@ -50,10 +50,26 @@ void Runtime::at_exit() {
   Runtime& runtime = get();
   layers::on_exit();
   state.store(State::exiting);
+  if (runtime.gpu_) runtime.gpu_->shut_down(std::chrono::seconds(5));
   runtime.cpu_->shut_down(std::chrono::seconds(5));
   capture::stop_at_exit();
   unhandled_failures::write_unseen();
-  Allocator::get().shut_down();
+  BufferPool::get().shut_down();
+}
+
+void Runtime::install_gpu(std::unique_ptr<Device> gpu) {
+  std::lock_guard guard(mutex_);
+  for (const auto& queue : queues_) {
+    if (queue->stream().device == holdfast::Device::gpu)
+      throw std::logic_error("[install_gpu] expected no stream on the gpu yet, got one");
+  }
+  Allocator::add(gpu->memory);
+  gpu_ = std::move(gpu);
+}
+
+MemorySpace& Runtime::memory_of(const holdfast::Device& named) {
+  if (named == holdfast::Device::cpu) return Allocator::get().space();
+  return get().device(named).memory;
 }
 
 Queue& Runtime::queue(const Stream& stream) {
@@ -82,7 +98,7 @@ Queue& Runtime::acquire(holdfast::Device device) {
   pool_.reserve(queues_.size() + 1);  // giving back must not fail
   auto& slot = table_[index / block];
   if (!slot.load()) slot.store(new std::atomic<Queue*>[block]());
-  queues_.push_back(std::make_unique<Queue>(device, index, *cpu_));
+  queues_.push_back(std::make_unique<Queue>(device, index, this->device(device)));
   Queue* queue = queues_.back().get();
   slot.load()[index % block].store(queue, std::memory_order_release);
   return *queue;

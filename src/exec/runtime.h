@@ -9,7 +9,7 @@
 #include <holdfast/stream.h>
 
 #include "base/sync.h"
-#include "devices/device.h"
+#include "devices/cpu/cpu_device.h"
 #include "exec/queue.h"
 
 namespace holdfast::exec {
@@ -36,7 +36,15 @@ class Runtime {
   // Queues that exist, for tests: they do not grow with the number of threads that ever lived.
   size_t queue_count();
 
-  Device& cpu_device() { return *cpu_; }
+  CpuDevice& cpu_device() { return *cpu_; }
+  // Runs the work of Device::gpu from now on, in place of the CPU's cores: before it has any queue.
+  void install_gpu(std::unique_ptr<Device> gpu);
+  // What runs the work of a device as programs name it.
+  Device& device(const holdfast::Device& named) {
+    return named == holdfast::Device::gpu && gpu_ ? *gpu_ : *cpu_;
+  }
+  // The memory that a device works on. Starts nothing for the CPU's.
+  static MemorySpace& memory_of(const holdfast::Device& named);
 
   // Gives the devices what encodes ops for them: the one function of this layer that is defined to
   // its right (src/start), where all layers can be seen.
@@ -46,7 +54,8 @@ class Runtime {
   Runtime();
   static void at_exit();
 
-  std::unique_ptr<Device> cpu_;
+  std::unique_ptr<CpuDevice> cpu_;
+  std::unique_ptr<Device> gpu_;  // null: the CPU's cores, under a GPU's rules
   sync::Mutex mutex_;
   // Guarded by mutex_. A queue lives as long as the process; `table_` is its place by index.
   std::vector<std::unique_ptr<Queue>> queues_;

@@ -37,8 +37,8 @@ std::shared_ptr<array::Data> make_data(allocator::Buffer buffer, Deleter deleter
 detail::Node* array::allocate_leaf(Shape shape, Dtype dtype) {
   auto node = std::make_unique<Node>(std::move(shape), dtype);
   detail::set_row_contiguous(*node);
-  node->data = make_data(allocator::Buffer(
-      exec::Allocator::get().allocate_for_host(node->size * dtype.size(), "array")));
+  node->data = make_data(
+      allocator::Buffer(exec::Allocator::get().allocate_idle(node->size * dtype.size(), "array")));
   node->status.store(Node::available, std::memory_order_release);
   return node.release();
 }
@@ -250,7 +250,7 @@ exec::Failure* failure_of(const Node& node) {
 
 }  // namespace
 
-void* array::data_address() const {
+void* array::data_address(bool writes) const {
   if (!node()->data) return nullptr;
   if (exec::layers::want(exec::Layer::host_accesses)) [[unlikely]]
     tell_layers_of_access(*this);
@@ -258,7 +258,9 @@ void* array::data_address() const {
   if (exec::Failure* failure = failure_of(*node()); failure && !EncoderScope::current()) {
     failure->raise();
   }
-  return static_cast<char*>(node()->data->buffer.raw_ptr()) + node()->offset;
+  exec::Buffer& buffer = *exec::buffer_of(node()->data->buffer);
+  exec::layers::on_address(buffer);
+  return static_cast<char*>(exec::host_address(buffer, writes)) + node()->offset;
 }
 
 // --- graph ---

@@ -92,7 +92,7 @@ thread_local EncoderScope* EncoderScope::innermost_ = nullptr;
 
 Encoder& Encoder::of(const Stream& stream) {
   EncoderScope* scope = EncoderScope::innermost_;
-  while (scope && scope->encoder.queue().stream() != stream) scope = scope->outer_;
+  while (scope && scope->encoder.queue().of_stream().stream() != stream) scope = scope->outer_;
   if (!scope) {
     throw std::logic_error(
         "[encoder] a stream's encoder is there only while a primitive of that stream is evaluated");
@@ -140,6 +140,10 @@ void* Encoder::parameters(size_t size, size_t alignment) {
 
 void Encoder::add_native(const char* op, int64_t tasks, int64_t work, void** addresses, void* place,
                          void (*destroy)(void*), void (*run)(void*, int64_t, int64_t)) {
+  if (!queue_.device().memory.is_host()) {
+    if (destroy) destroy(place);
+    throw exec::NoKernel();
+  }
   exec::Command command;
   command.detail = op;
   command.tasks = tasks;
@@ -183,6 +187,7 @@ void Encoder::fill(array& target, const void* value) {
 
 void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBinding> bindings,
                        Grid grid, Grid threadgroup, std::span<const uint32_t> threadgroup_bytes) {
+  if (!queue_.device().runs_pipelines()) throw exec::NoKernel();
   SmallVector<exec::BoundSlot, 12> slots;
   int64_t work = 0;
   for (uint32_t index = 0; index < bindings.size(); ++index) {

@@ -13,6 +13,7 @@
 #include "exec/runtime.h"
 #include "graph/check_outputs.h"
 #include "graph/claim.h"
+#include "graph/copy_to_device.h"
 #include "graph/encoder_scope.h"
 #include "graph/eval_errors.h"
 #include "graph/group.h"
@@ -118,8 +119,8 @@ class Evaluator {
     return false;
   }
 
-  exec::Queue& queue_of(Primitive& primitive) {
-    exec::Queue& queue = runtime_->queue(primitive.stream());
+  exec::Queue& queue_of(Primitive& primitive) { return touch(runtime_->queue(primitive.stream())); }
+  exec::Queue& touch(exec::Queue& queue) {
     if (touched_.empty() || touched_.back() != &queue) {
       if (std::find(touched_.begin(), touched_.end(), &queue) == touched_.end()) {
         touched_.push_back(&queue);
@@ -136,10 +137,38 @@ class Evaluator {
       if (input.status() != array::evaluated) continue;
       const Event& event = input.event();
       if (!event.valid() || event.queue() == &queue) continue;
-      if (event.queue()->is_past(event.serial())) continue;
-      if (!mutated(Mutant::wait_without_flush)) event.queue()->flush(event.serial());
-      waits_.push_back(event);
+      await(event);
     }
+    for (const array& input : inputs) {
+      if (!input.data_shared_ptr()) continue;
+      const Event copied = queue.copied_here(*exec::buffer_of(input.buffer()));
+      if (copied.valid()) await(copied);
+    }
+  }
+  void await(const Event& event) {
+    if (event.queue()->is_past(event.serial())) return;
+    if (!mutated(Mutant::wait_without_flush)) event.queue()->flush(event.serial());
+    waits_.push_back(event);
+  }
+
+  // Calls `encode(queue)`, which encodes one op in a transaction. What the device has no kernel for
+  // is encoded for the host, and its outputs are copied to the device.
+  template <class Encode, class Outputs>
+  Event encode_on_device_or_host(exec::Queue& queue, std::span<const array> inputs, Encode encode,
+                                 Outputs outputs) {
+    try {
+      return encode(queue);
+    } catch (const exec::NoKernel&) {
+    }
+    const std::vector<array*> made = outputs();
+    for (array* output : made) output->node()->data.reset();
+    exec::Queue& host = touch(queue.host_queue());
+    collect_waits(host, inputs);
+    const Event event = encode(host);
+    if (&host == &queue || !event.valid()) return event;
+    host.flush(event.serial());
+    touch(queue);
+    return detail::copy_to_device(queue, event, inputs, made);
   }
 
   void encode_group() {
@@ -149,7 +178,11 @@ class Evaluator {
       Primitive& last = group_.last_primitive();
       exec::Queue& queue = queue_of(last);
       collect_waits(queue, group_.inputs());
-      group_.encode(queue, waits_, keep_graph_);
+      const Event event = encode_on_device_or_host(
+          queue, group_.inputs(),
+          [&](exec::Queue& chosen) { return group_.encode(chosen, waits_, keep_graph_); },
+          [&] { return group_.outputs(); });
+      group_.finish(event, keep_graph_);
       queue.settle_small_lists(will_wait_);
       return;
     } catch (const OutOfMemory&) {
@@ -208,14 +241,15 @@ class Evaluator {
     std::vector<array> given = is_of_library ? std::vector<array>() : outputs_;
     std::vector<array>& outputs = is_of_library ? outputs_ : given;
     primitive.prepare();
-    Event event;
-    {
-      exec::Queue::Transaction transaction(queue, literal_name(primitive), primitive.label(),
+    auto encode_for = [&](exec::Queue& chosen) {
+      exec::Queue::Transaction transaction(chosen, literal_name(primitive), primitive.label(),
                                            waits_);
-      EncoderScope scope(queue, keep);
+      EncoderScope scope(chosen, keep);
       std::optional<OpNoteWriter> note;
       if (exec::capture::wants_notes()) note.emplace(n.inputs);
-      if (primitive.device() == Device::gpu) {
+      // A program's primitive may take addresses of its inputs.
+      if (!is_of_library) bring_inputs(chosen, n.inputs);
+      if (primitive.device() == Device::gpu && &chosen == &queue) {
         primitive.eval_gpu(n.inputs, outputs);
       } else {
         primitive.eval_cpu(n.inputs, outputs);
@@ -225,8 +259,13 @@ class Evaluator {
       if (note) {
         transaction.describe(note->single(primitive, outputs_, transaction.has_native()));
       }
-      event = transaction.commit();
-    }
+      return transaction.commit();
+    };
+    const Event event = encode_on_device_or_host(queue, n.inputs, encode_for, [&] {
+      std::vector<array*> made;
+      for (array& output : outputs_) made.push_back(&output);
+      return made;
+    });
     if (n.siblings) n.siblings->status.store(Node::evaluated);
     for (array& output : outputs_) {
       Node& out = *output.node();
@@ -249,6 +288,12 @@ class Evaluator {
     for (const array& input : inputs) encoder.input(input);
     for (array& output : outputs_) encoder.output(output);
     transaction.cover_commands();
+  }
+
+  static void bring_inputs(exec::Queue& queue, const std::vector<array>& inputs) {
+    for (const array& input : inputs) {
+      if (input.data_shared_ptr()) queue.bring_here(exec::buffer_of(input.buffer()));
+    }
   }
 
   // An op that encoded nothing shares an input's data, and is there when that is.
@@ -275,7 +320,7 @@ class Evaluator {
   void try_again(std::vector<array> nodes) {
     // A command cannot wait for all work: it is part of it.
     if (!exec::is_running_commands) runtime_->drain();
-    exec::Allocator::get().clear_cache();
+    for (exec::Allocator* allocator : exec::Allocator::all()) allocator->clear_cache();
     last_chance_ = true;
     try {
       for (array& node : nodes) process(std::move(node));

@@ -120,7 +120,7 @@ uint32_t Group::donatable_inputs(exec::Queue& queue) const {
   return donatable;
 }
 
-void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_graph) {
+Event Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_graph) {
   choose_outputs(keep_graph);
   // Who keeps a node keeps its inputs.
   bool keeps_inputs = keep_graph;
@@ -129,17 +129,25 @@ void Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_g
   }
   uint32_t donatable = keeps_inputs ? 0 : donatable_inputs(queue);
   Primitive& last = last_primitive();
-  Event event;
-  {
-    exec::Queue::Transaction transaction(queue, last.name(), last.label(), waits);
-    EncoderScope scope(queue);
-    std::optional<OpNoteWriter> note;
-    if (exec::capture::wants_notes()) note.emplace(inputs_);
-    FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_};
-    static_cast<FusableOp&>(last).encode_group(scope.encoder, group);
-    if (note) transaction.describe(note->group(nodes_, steps_));
-    event = transaction.commit();
+  exec::Queue::Transaction transaction(queue, last.name(), last.label(), waits);
+  EncoderScope scope(queue);
+  std::optional<OpNoteWriter> note;
+  if (exec::capture::wants_notes()) note.emplace(inputs_);
+  FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_};
+  static_cast<FusableOp&>(last).encode_group(scope.encoder, group);
+  if (note) transaction.describe(note->group(nodes_, steps_));
+  return transaction.commit();
+}
+
+std::vector<array*> Group::outputs() {
+  std::vector<array*> outputs;
+  for (const FusedStep& step : steps_) {
+    if (step.output) outputs.push_back(step.output);
   }
+  return outputs;
+}
+
+void Group::finish(const Event& event, bool keep_graph) {
   bool tracing = detail::in_tracing();
   for (size_t k = 0; k < nodes_.size(); ++k) {
     Node& n = *nodes_[k].node();

@@ -29,9 +29,12 @@ class Group {
   std::span<const array> inputs() const { return inputs_; }
   Primitive& last_primitive() const { return *nodes_.back().node()->primitive; }
 
-  // Encodes the pass, marks the nodes as evaluated, gives up the claims, and empties the group.
-  // When it throws nothing has changed.
-  void encode(exec::Queue& queue, std::span<const Event> waits, bool keep_graph);
+  // Encodes the pass. When it throws it can be encoded again.
+  Event encode(exec::Queue& queue, std::span<const Event> waits, bool keep_graph);
+  // What it writes, once it has been encoded.
+  std::vector<array*> outputs();
+  // Marks the nodes as evaluated, gives up the claims, and empties the group.
+  void finish(const Event& event, bool keep_graph);
   // Gives up the claims and empties the group; the nodes stay unscheduled.
   std::vector<array> give_up() noexcept;
 

@@ -116,6 +116,7 @@ bool is_donatable_by(const array& a, uint32_t users, exec::Queue* queue) {
   // What other queues still read must not be written; our own commands run in order.
   exec::Storage* storage = exec::buffer_of(node.data->buffer)->storage();
   if (!storage || (storage->adopted && !mutated(Mutant::donate_adopted))) return false;
+  if (queue && storage->space != &queue->device().memory) return false;
   bool is_idle = storage->is_idle(queue ? &queue->device_queue() : nullptr);
   if (!is_idle && !mutated(Mutant::donate_in_use)) return false;
   exec::layers::on_take_over(*exec::buffer_of(node.data->buffer));

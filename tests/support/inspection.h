@@ -8,6 +8,7 @@
 
 #include "base/sync.h"
 #include "exec/allocator.h"
+#include "exec/buffer_pool.h"
 #include "exec/layers/layer.h"
 #include "exec/runtime.h"
 
@@ -41,7 +42,7 @@ class LeakCheck {
  private:
   static size_t count() {
     exec::Runtime::get().drain();
-    return exec::Allocator::get().live_buffers();
+    return exec::BufferPool::get().live();
   }
   size_t buffers_;
 };

@@ -8,6 +8,8 @@
 
 #include "base/fault.h"
 #include "exec/allocator.h"
+#include "exec/buffer_pool.h"
+#include "exec/runtime.h"
 #include "support/inspection.h"
 #include "support/test_ops.h"
 #include "support/threads.h"
@@ -118,7 +120,7 @@ TEST_CASE("allocator: buffers have identities that are never used again") {
   auto& allocator = exec::Allocator::get();
   uint64_t last = 0;
   for (int i = 0; i < 1000; ++i) {
-    exec::Buffer* buffer = allocator.allocate_for_host(64, "test");
+    exec::Buffer* buffer = allocator.allocate_idle(64, "test");
     CHECK(buffer->identity() > last);
     last = buffer->identity();
     buffer->release_owner();
@@ -129,7 +131,7 @@ TEST_CASE("allocator: buffers have identities that are never used again") {
 TEST_CASE("allocator: a buffer lives as long as an owner or a list") {
   auto& allocator = exec::Allocator::get();
   LeakCheck leaks;
-  exec::Buffer* buffer = allocator.allocate_for_host(64, "test");
+  exec::Buffer* buffer = allocator.allocate_idle(64, "test");
   uint64_t identity = buffer->identity();
   buffer->retain_owner();
   buffer->release_owner();
@@ -154,9 +156,12 @@ TEST_CASE("allocator: memory that is given up is poisoned") {
 #endif
 
 TEST_CASE("storage: idle when the commands that use it have run") {
-  struct FakeQueue : exec::DeviceQueue {};
+  struct FakeQueue : exec::DeviceQueue {
+    FakeQueue() : DeviceQueue(exec::Runtime::get().cpu_device()) {}
+  };
   FakeQueue a, b, c;
   exec::Storage storage;
+  storage.space = &exec::host_memory();
   CHECK(storage.is_idle());
   CHECK(storage.only_user() == nullptr);
   storage.stamp(&a, 3);
@@ -192,10 +197,13 @@ TEST_CASE("allocator: a loop that repeats itself takes no lock for what stays in
     x.eval();
   };
   for (int i = 0; i < 8; ++i) step();
-  size_t searches = exec::Allocator::get().locked_searches();
+  auto locked_searches = [] {
+    return exec::Allocator::get().locked_searches() + exec::BufferPool::get().locked_searches();
+  };
+  size_t searches = locked_searches();
   for (int i = 0; i < 50; ++i) step();
   // Only the result of a step goes through the cache: it is dropped when the queue is done with it.
-  CHECK(exec::Allocator::get().locked_searches() <= searches + 50);
+  CHECK(locked_searches() <= searches + 50);
 }
 
 TEST_CASE("allocator: threads that end give back the buffers they kept") {
@@ -206,7 +214,7 @@ TEST_CASE("allocator: threads that end give back the buffers they kept") {
     });
   };
   on_a_thread();
-  size_t made = exec::Allocator::get().made_buffers();
+  size_t made = exec::BufferPool::get().made();
   for (int i = 0; i < 10; ++i) on_a_thread();
-  CHECK(exec::Allocator::get().made_buffers() == made);
+  CHECK(exec::BufferPool::get().made() == made);
 }

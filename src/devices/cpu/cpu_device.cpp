@@ -32,6 +32,10 @@ constexpr int tries_for_mutex = HOLDFAST_CONTROLLED ? 1 : 100;
 //   blocked   its first list waits for another queue; in the blocked list
 //   running   some thread runs its first list, which was taken out
 struct CpuQueue : DeviceQueue {
+  CpuQueue(Device& of, bool is_asynchronous_)
+      : DeviceQueue(of), is_asynchronous(is_asynchronous_) {}
+  // Its lists run on workers, not on threads that wait for them, as long as there are workers.
+  const bool is_asynchronous;
   enum class State { idle, ready, blocked, running };
   State state = State::idle;
   CommandList* first = nullptr;
@@ -117,15 +121,18 @@ struct Job {
   }
 };
 
-class CpuDevice final : public Device, private TaskRunner {
+class Cores final : public CpuDevice, private TaskRunner {
  public:
-  explicit CpuDevice(int threads) : threads_(threads > 0 ? threads : machine::threads()) {
+  explicit Cores(int threads) : threads_(threads > 0 ? threads : machine::threads()) {
     workers_.reserve(static_cast<size_t>(threads_));
   }
 
   std::unique_ptr<DeviceQueue> create_queue() override {
-    auto queue = std::make_unique<CpuQueue>();
-    return queue;
+    return std::make_unique<CpuQueue>(*this, false);
+  }
+
+  std::unique_ptr<DeviceQueue> create_asynchronous_queue(Device& device) override {
+    return std::make_unique<CpuQueue>(device, true);
   }
 
   void submit(CommandList& list, bool wake) noexcept override {
@@ -149,14 +156,22 @@ class CpuDevice final : public Device, private TaskRunner {
   void help(DeviceQueue& device_queue) noexcept override {
     std::unique_lock lock(mutex_);
     auto& queue = static_cast<CpuQueue&>(device_queue);
-    while (queue.state == CpuQueue::State::ready) run_first(queue, lock);
+    while (queue.state == CpuQueue::State::ready && may_run_here(queue)) run_first(queue, lock);
     if (ready_.first) wake_worker();
   }
 
   void kick(DeviceQueue& device_queue) noexcept override {
     std::unique_lock lock(mutex_);
-    auto& queue = static_cast<CpuQueue&>(device_queue);
-    if (CpuQueue* runnable = find_ready(queue)) announce(*runnable, true);
+    DeviceQueue* foreign = nullptr;
+    CpuQueue* runnable = find_ready(static_cast<CpuQueue&>(device_queue), &foreign);
+    if (runnable) announce(*runnable, true);
+    lock.unlock();
+    if (!runnable && foreign) foreign->device.kick(*foreign);
+  }
+
+  void completed_elsewhere() noexcept override {
+    std::lock_guard lock(mutex_);
+    unblock();
   }
 
   bool wait(DeviceQueue& device_queue, uint64_t serial,
@@ -172,11 +187,21 @@ class CpuDevice final : public Device, private TaskRunner {
       }
     } ended{waiting};
     bool has_slept = false;
+    DeviceQueue* helped = nullptr;  // of another scheduler
     while (queue.completed.load(std::memory_order_acquire) < serial) {
-      CpuQueue* runnable = find_ready(queue);
-      if (runnable && deadline) wake_worker();
-      if (runnable && (!deadline || workers_.empty())) {
+      DeviceQueue* foreign = nullptr;
+      CpuQueue* runnable = find_ready(queue, &foreign);
+      const bool runs_here = runnable && (deadline ? workers_.empty() : may_run_here(*runnable));
+      if (runnable && !runs_here) wake_worker();
+      if (runs_here || (runnable && workers_.empty())) {
         run_first(*runnable, lock);
+        continue;
+      }
+      if (foreign && foreign != helped) {
+        helped = foreign;
+        lock.unlock();
+        foreign->device.help(*foreign);
+        lock.lock();
         continue;
       }
       if (!runnable && waits_for_itself(queue)) {
@@ -233,11 +258,15 @@ class CpuDevice final : public Device, private TaskRunner {
  private:
   // --- queues, all with the mutex held ---
 
-  static bool may_start(const CommandList& list) {
+  bool may_start(const CommandList& list) {
     if (mutated(Mutant::start_without_waiting)) return true;
-    return std::all_of(list.waits.begin(), list.waits.end(), [](const Stamp& wait) {
-      return wait.queue->completed.load(std::memory_order_acquire) >= wait.serial;
-    });
+    return std::all_of(list.waits.begin(), list.waits.end(),
+                       [this](const Stamp& wait) { return is_completed_or_awaited(wait); });
+  }
+
+  // By a thread that waits for it, or for what comes after it?
+  bool may_run_here(const CpuQueue& queue) const {
+    return !queue.is_asynchronous || workers_.empty();
   }
 
   // Puts a queue that is in no list where its first list belongs.
@@ -263,14 +292,19 @@ class CpuDevice final : public Device, private TaskRunner {
   }
 
   // A ready queue that brings `queue` forward: itself, or one that its first list waits for,
-  // however many queues stand between. If there is none, all of these are linked by next_found.
-  CpuQueue* find_ready(CpuQueue& queue) {
+  // however many queues stand between. If there is none, all of these are linked by next_found;
+  // `foreign`: of another scheduler, and awaited.
+  CpuQueue* find_ready(CpuQueue& queue, DeviceQueue** foreign = nullptr) {
     ++searches_;
     queue.search = searches_;
     queue.next_found = nullptr;
     CpuQueue* last = &queue;
     for (CpuQueue* at = &queue; at; at = at->next_found) {
       auto look_behind = [&](const Stamp& wait) {
+        if (&wait.queue->device.scheduler != this) {
+          if (foreign && !is_completed_or_awaited(wait)) *foreign = wait.queue;
+          return;
+        }
         auto& other = static_cast<CpuQueue&>(*wait.queue);
         if (other.completed.load(std::memory_order_acquire) >= wait.serial) return;
         if (std::exchange(other.search, searches_) == searches_) return;
@@ -328,6 +362,11 @@ class CpuDevice final : public Device, private TaskRunner {
       wake_worker();
     }
     if (!mutated(Mutant::unblock)) unblock();
+    if (is_awaited(queue)) {
+      lock.unlock();
+      notify_others(queue);
+      lock.lock();
+    }
     if (after_completion) {
       ++running_;
       lock.unlock();
@@ -544,8 +583,6 @@ class CpuDevice final : public Device, private TaskRunner {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device(int threads) {
-  return std::make_unique<CpuDevice>(threads);
-}
+std::unique_ptr<CpuDevice> make_cpu_device(int threads) { return std::make_unique<Cores>(threads); }
 
 }  // namespace holdfast::exec

@@ -39,7 +39,7 @@ class FloatMode {
 char* resolve(const CommandList& list, const Command& command, const Place& place) {
   if (place.binding == Bound::nothing) return nullptr;
   const Binding& binding = list.bindings[command.first_binding + place.binding];
-  return static_cast<char*>(binding.storage->address) + place.offset;
+  return binding.storage->bytes + place.offset;
 }
 
 // A copy or a fill being run, shared by the threads that help.
@@ -73,6 +73,21 @@ void run_fill(void* parameters, int64_t begin, int64_t end) {
   for (size_t i = from; i < to; i += sizeof(block)) {
     std::memcpy(target + i, block, std::min(sizeof(block), to - i));
   }
+}
+
+// Where one side of a copy is in memory that these cores do not reach, its space copies.
+bool copy_between_spaces(const CommandList& list, const Command& command) {
+  const Binding* bindings = list.bindings.data() + command.first_binding;
+  Storage& from = *bindings[command.source.binding].storage;
+  Storage& to = *bindings[command.target.binding].storage;
+  const auto source = static_cast<size_t>(command.source.offset);
+  const auto target = static_cast<size_t>(command.target.offset);
+  if (!from.bytes) {
+    from.space->read(from, source, to.bytes + target, command.bytes);
+  } else if (!to.bytes) {
+    to.space->write(to, target, from.bytes + source, command.bytes);
+  }
+  return !from.bytes || !to.bytes;
 }
 
 int64_t threads_of_group(const Dispatch& dispatch) {
@@ -169,7 +184,7 @@ void resolve_bindings(const CommandList& list, const Command& command) {
   if (!command.addresses) return;
   const Binding* binding = list.bindings.data() + command.first_binding;
   for (uint32_t i = 0; i < command.binding_count; ++i, ++binding)
-    command.addresses[i] = static_cast<char*>(binding->storage->address) + binding->start;
+    command.addresses[i] = binding->storage->bytes + binding->start;
 }
 
 void run_function_of_program(const Command& command, TaskRunner& runner) {
@@ -196,6 +211,7 @@ Ref<Failure> run_command(const CommandList& list, Command& command, TaskRunner& 
       }
       break;
     case Command::Kind::copy: {
+      if (copy_between_spaces(list, command)) break;
       RunningCopy running{command, resolve(list, command, command.source),
                           resolve(list, command, command.target)};
       runner.run_tasks(run_copy, &running, chunks, command.work);

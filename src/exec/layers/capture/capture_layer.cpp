@@ -7,6 +7,7 @@
 
 #include "base/machine.h"
 #include "devices/device.h"
+#include "exec/buffer_pool.h"
 #include "exec/kernel_request.h"
 #include "exec/queue.h"
 
@@ -136,7 +137,7 @@ uint32_t CaptureLayer::interests() const {
   return lists | buffers | (has_notes() ? host_accesses : 0u);
 }
 
-void CaptureLayer::begin() { first_new_.store(Allocator::get().next_identity()); }
+void CaptureLayer::begin() { first_new_.store(BufferPool::get().next_identity()); }
 
 int64_t CaptureLayer::nanoseconds() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(sync::now() - start_).count();

@@ -1,0 +1,18 @@
+// The simulated GPU: a discrete GPU made of the host's cores, to test on. It has memory that the
+// host cannot touch, and queues that run by themselves.
+#pragma once
+
+#include <memory>
+
+#include "devices/cpu/cpu_device.h"
+
+namespace holdfast::exec {
+
+// Its lists run on the workers of `cores`.
+std::unique_ptr<Device> make_simulated_gpu(CpuDevice& cores);
+
+// Is `address` one of simulated GPU memory? The host that uses it is stopped there: the process
+// dies with a signal.
+bool is_simulated_address(const void* address);
+
+}  // namespace holdfast::exec

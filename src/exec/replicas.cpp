@@ -1,0 +1,117 @@
+#include "exec/replicas.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "exec/allocator.h"
+#include "exec/queue.h"
+
+namespace holdfast::exec {
+namespace {
+
+bool is_in(const Buffer& buffer, const MemorySpace& space) {
+  return buffer.storage() && buffer.storage()->space == &space;
+}
+
+// Made when a buffer needs a second space, kept for its life.
+Replicas& replicas_of(Buffer& original) {
+  if (Replicas* there = original.replicas()) return *there;
+  return original.set_replicas(std::make_unique<Replicas>());
+}
+
+}  // namespace
+
+Replica Replicas::find(Buffer& original, const MemorySpace& space) {
+  Replicas* replicas = original.replicas();
+  if (!replicas) {
+    if (!is_in(original, space)) return {};
+    return {BufferOwner::share(&original)};
+  }
+  std::lock_guard guard(replicas->lock);
+  if (replicas->original_is_valid && is_in(original, space)) return {BufferOwner::share(&original)};
+  for (const Replica& replica : replicas->valid) {
+    if (is_in(*replica.buffer, space) && !replica.buffer->failure())
+      return {BufferOwner::share(replica.buffer.get()), replica.copied_by};
+  }
+  return {};
+}
+
+Replica Replicas::any(Buffer& original) {
+  Replicas* replicas = original.replicas();
+  if (!replicas) return {BufferOwner::share(&original)};
+  std::lock_guard guard(replicas->lock);
+  if (replicas->original_is_valid) return {BufferOwner::share(&original)};
+  const Replica& first = replicas->valid.front();
+  return {BufferOwner::share(first.buffer.get()), first.copied_by};
+}
+
+void Replicas::add(Buffer& original, Replica replica) {
+  Replicas& replicas = replicas_of(original);
+  const MemorySpace& space = space_of(*replica.buffer);
+  std::lock_guard guard(replicas.lock);
+  for (Replica& same : replicas.valid) {
+    if (!is_in(*same.buffer, space)) continue;
+    if (same.buffer->failure()) std::swap(same, replica);
+    return;  // the caller drops the other one, without the lock
+  }
+  replicas.valid.push_back(std::move(replica));
+}
+
+void Replicas::keep_only(Buffer& original, Replica valid) {
+  const bool is_original = valid.buffer.get() == &original;
+  if (is_original && !original.replicas()) return;
+  Replicas& replicas = replicas_of(original);
+  std::vector<Replica> dropped;
+  std::lock_guard guard(replicas.lock);
+  replicas.original_is_valid = is_original;
+  dropped.swap(replicas.valid);
+  if (!is_original) replicas.valid.push_back(std::move(valid));
+}
+
+namespace {
+
+// All work on the storage that was submitted or encoded so far.
+void wait_for_uses(Storage& storage) {
+  SmallVector<Stamp, 2> uses;
+  {
+    std::lock_guard guard(storage.lock);
+    uses = storage.uses;
+  }
+  for (const Stamp& use : uses) {
+    if (!is_executed(use)) static_cast<Queue*>(use.queue->owner)->wait(use.serial);
+  }
+}
+
+BufferOwner copy_to_host(Buffer& original) {
+  Replica source = Replicas::any(original);
+  Storage& from = *source.buffer->storage();
+  wait_for_uses(from);
+  if (Failure* failure = source.buffer->failure()) failure->raise();
+  BufferOwner copy =
+      BufferOwner::adopt(Allocator::get().allocate_idle(original.size(), "copy to the host"));
+  from.space->read(from, 0, copy->storage()->bytes, original.size());
+  Replicas::add(original, {BufferOwner::share(copy.get())});
+  // Another thread's, if that was first: all see one.
+  Replica kept = Replicas::find(original, host_memory());
+  return kept.buffer ? std::move(kept.buffer) : std::move(copy);
+}
+
+}  // namespace
+
+void* host_address(Buffer& original, bool writes) {
+  Storage* storage = original.storage();
+  if (!storage) return nullptr;
+  if (storage->space->is_host() && !original.replicas()) return storage->address;
+  if (Queue* encoding = Queue::encoding()) return encoding->host_address_in_op(original);
+  Replica on_host = Replicas::find(original, host_memory());
+  if (on_host.copied_by.queue) {
+    static_cast<Queue*>(on_host.copied_by.queue->owner)->wait(on_host.copied_by.serial);
+  }
+  if (!on_host.buffer || on_host.buffer->failure()) on_host = {copy_to_host(original)};
+  void* address = on_host.buffer->storage()->address;
+  if (writes) Replicas::keep_only(original, {std::move(on_host.buffer)});
+  return address;
+}
+
+}  // namespace holdfast::exec
