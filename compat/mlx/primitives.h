@@ -1,5 +1,6 @@
 #pragma once
 
+#include <holdfast/compile_impl.h>
 #include <holdfast/primitives.h>
 
 #include "mlx/core.h"

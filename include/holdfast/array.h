@@ -241,6 +241,7 @@ class array {
   // Node's first base is NodeCount (checked in node.h).
   detail::NodeCount* count() const { return reinterpret_cast<detail::NodeCount*>(node_); }
 
+  void note_host_access() const;
   void* data_address(bool writes) const;
   // A leaf with uninitialised memory of its own.
   static detail::Node* allocate_leaf(Shape shape, Dtype dtype);
@@ -248,6 +249,14 @@ class array {
   void fill(It first);
   void check_count(size_t count) const;
   void check_item(bool may_evaluate);
+  template <typename T>
+  T read_item() const {
+    T value;
+    read_first(&value, sizeof(T));
+    return value;
+  }
+  // The first bytes of an array that was waited for.
+  void read_first(void* target, size_t bytes) const;
 
   detail::Node* node_;
 };
@@ -311,13 +320,13 @@ array::array(std::initializer_list<T> data, Shape shape, Dtype dtype)
 template <typename T>
 T array::item() {
   check_item(true);
-  return *std::as_const(*this).template data<T>();
+  return read_item<T>();
 }
 
 template <typename T>
 T array::item() const {
   const_cast<array*>(this)->check_item(false);
-  return *data<T>();
+  return read_item<T>();
 }
 
 // Converts one element; out-of-range and NaN to integers are defined: saturated, NaN becomes 0.

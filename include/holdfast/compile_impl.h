@@ -1,9 +1,12 @@
-// compile for bindings, whose functions have an identity of their own and return more than arrays.
+// compile for bindings, whose functions have an identity of their own and return more than arrays,
+// and the primitive that it makes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -11,8 +14,11 @@
 
 #include <holdfast/array.h>
 #include <holdfast/device.h>
+#include <holdfast/op.h>
 
 namespace holdfast::detail {
+
+class CompiledSteps;
 
 // What a function returns beside arrays: that of the call that was traced comes back from every
 // call.
@@ -70,3 +76,29 @@ void compile_validate_shapeless(const std::vector<array>& tape);
 bool compile_available_for_device(const Device& device);
 
 }  // namespace holdfast::detail
+
+namespace holdfast {
+
+// Element-wise ops that `compile` has made one node.
+class Compiled final : public detail::PreparedOp {
+ public:
+  Compiled(Stream stream, std::unique_ptr<detail::CompiledSteps> steps);
+  ~Compiled() override;
+  // Says what is computed: the same for equal steps on operands of equal dtypes.
+  std::string lib_name() const;
+
+  std::unique_ptr<const detail::Prepared> prepare(exec::Device& device,
+                                                  const std::vector<array>& inputs,
+                                                  std::vector<array>& outputs) override;
+  void encode_prepared(Encoder& encoder, const detail::Prepared* prepared,
+                       const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
+  void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
+             std::span<const Dtype> dtypes) override;
+
+ private:
+  std::unique_ptr<detail::CompiledSteps> steps_;
+};
+
+}  // namespace holdfast

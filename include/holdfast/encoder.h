@@ -73,19 +73,21 @@ class Encoder {
   // the host.
   template <typename Body>
   void native(const char* op, int64_t tasks, int64_t work, Body&& body) {
-    using Own = std::decay_t<Body>;
-    if constexpr (std::is_invocable_v<Own&, const NativeContext&, int64_t, int64_t>) {
-      void** addresses = addresses_of_bound();
-      add_body<BodyWithContext<Own>>(op, tasks, work, addresses, NativeContext(addresses),
-                                     std::forward<Body>(body));
-    } else {
-      add_body<Own>(op, tasks, work, nullptr, std::forward<Body>(body));
-    }
+    add_callable({op, tasks, work, false}, std::forward<Body>(body));
   }
-  // A command that calls `body()` once, on some thread of the device.
+  // A command that calls `body()` or `body(context)` once, on some thread of the device. Unlike
+  // other commands it may wait for anything: another thread runs commands meanwhile.
   template <typename Body>
   void host_callback(const char* op, Body&& body) {
-    native(op, 1, 0, [f = std::forward<Body>(body)](int64_t, int64_t) mutable { f(); });
+    using Own = std::decay_t<Body>;
+    if constexpr (std::is_invocable_v<Own&, const NativeContext&>) {
+      add_callable({op, 1, 0, true},
+                   [f = std::forward<Body>(body)](const NativeContext& context, int64_t,
+                                                  int64_t) mutable { f(context); });
+    } else {
+      add_callable({op, 1, 0, true},
+                   [f = std::forward<Body>(body)](int64_t, int64_t) mutable { f(); });
+    }
   }
   // Copies the bytes of `source` to `target`; both contiguous and of the same size.
   void copy(const array& source, array& target);
@@ -115,23 +117,44 @@ class Encoder {
     Body body;
     void operator()(int64_t begin, int64_t end) { body(context, begin, end); }
   };
+  struct Native {
+    const char* op;
+    int64_t tasks, work;
+    bool may_wait;
+  };
+  // Memory in the arena of the list: for a body, and for the addresses of what is bound now, which
+  // the device writes there (exec::Command::addresses).
+  struct BodyPlace {
+    void* body;
+    void** addresses;  // null: none
+  };
+  BodyPlace place_with_addresses(size_t size, size_t alignment);
+  template <typename Body>
+  void add_callable(const Native& command, Body&& body) {
+    using Own = std::decay_t<Body>;
+    if constexpr (std::is_invocable_v<Own&, const NativeContext&, int64_t, int64_t>) {
+      using Stored = BodyWithContext<Own>;
+      BodyPlace place = place_with_addresses(sizeof(Stored), alignof(Stored));
+      add_body<Stored>(command, place, NativeContext(place.addresses), std::forward<Body>(body));
+    } else {
+      add_body<Own>(command, {parameters(sizeof(Own), alignof(Own)), nullptr},
+                    std::forward<Body>(body));
+    }
+  }
   // Makes the body from its parts where it stays: some are large.
   template <typename Stored, typename... Parts>
-  void add_body(const char* op, int64_t tasks, int64_t work, void** addresses, Parts&&... parts) {
-    void* place = parameters(sizeof(Stored), alignof(Stored));
-    new (place) Stored{std::forward<Parts>(parts)...};
+  void add_body(const Native& command, BodyPlace place, Parts&&... parts) {
+    new (place.body) Stored{std::forward<Parts>(parts)...};
     void (*destroy)(void*) = nullptr;
     if constexpr (!std::is_trivially_destructible_v<Stored>) {
       destroy = [](void* p) { static_cast<Stored*>(p)->~Stored(); };
     }
-    add_native(op, tasks, work, addresses, place, destroy,
+    add_native(command, place, destroy,
                [](void* p, int64_t begin, int64_t end) { (*static_cast<Stored*>(p))(begin, end); });
   }
-  // Where the device will write the addresses of what is bound now (exec::Command::addresses).
-  void** addresses_of_bound();
   void* parameters(size_t size, size_t alignment);
-  void add_native(const char* op, int64_t tasks, int64_t work, void** addresses, void* place,
-                  void (*destroy)(void*), void (*run)(void*, int64_t, int64_t));
+  void add_native(const Native& native, BodyPlace place, void (*destroy)(void*),
+                  void (*run)(void*, int64_t, int64_t));
   exec::Queue& queue_;
 };
 

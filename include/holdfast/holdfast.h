@@ -9,6 +9,7 @@
 #include <holdfast/einsum.h>
 #include <holdfast/encoder.h>
 #include <holdfast/errors.h>
+#include <holdfast/eval.h>
 #include <holdfast/event.h>
 #include <holdfast/export.h>
 #include <holdfast/fast.h>

@@ -28,11 +28,6 @@ class Primitive {
   virtual void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) = 0;
   virtual void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) = 0;
 
-  // Called before each evaluation, on the thread that calls eval_cpu or eval_gpu next, with no
-  // stream locked: the place for what takes long and does not need the inputs, such as compiling a
-  // kernel. When it throws, the node can be evaluated again. Several nodes may share a primitive.
-  virtual void prepare() {}
-
   // --- rules for transforms ---
   //
   // `argnums` says which inputs a rule is asked about. An op needs vjp or decomposed to be

@@ -29,6 +29,7 @@ class Elementwise : public FusableOp {
   void encode_group(Encoder& encoder, const FusedGroup& group) override;
   bool is_equivalent(const Primitive& other) const override;
   std::optional<Record> record() const override;
+  std::vector<array> call_again(const RecordedCall& call) const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   std::vector<array> vjp_rule(const std::vector<array>& primals,
                               const std::vector<array>& cotangents, const std::vector<int>& argnums,
@@ -60,6 +61,7 @@ class AsType final : public detail::FusableOp {
   const char* name() const override { return "AsType"; }
   bool is_equivalent(const Primitive& other) const override;
   std::optional<detail::Record> record() const override;
+  std::vector<array> call_again(const detail::RecordedCall& call) const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   std::vector<array> vjp_rule(const std::vector<array>& primals,
                               const std::vector<array>& cotangents, const std::vector<int>& argnums,
@@ -86,9 +88,10 @@ class Reduction : public Op {
   const char* name() const override;
   bool is_equivalent(const Primitive& other) const override;
   std::optional<Record> record() const override;
+  std::vector<array> call_again(const RecordedCall& call) const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
 
-  uint8_t op() const { return op_; }  // cpu::ReduceOp
+  uint8_t op() const { return op_; }  // kernels::ReduceOp
   const std::vector<int>& axes() const { return axes_; }
 
  protected:
@@ -116,31 +119,6 @@ class ArgReduce final : public detail::Reduction {
   ArgReduce(Stream stream, ReduceType type, int axis);
   ArgReduce(Stream stream, ReduceType type, std::vector<int> axes, bool keepdims);
   std::pair<ReduceType, int> state() const;  // the first axis, or -1
-};
-
-// --- compiled functions ---
-
-namespace detail {
-class CompiledSteps;
-}
-
-// Element-wise ops that `compile` has made one node.
-class Compiled final : public detail::Op {
- public:
-  Compiled(Stream stream, std::unique_ptr<detail::CompiledSteps> steps);
-  ~Compiled() override;
-  // Says what is computed: the same for equal steps on operands of equal dtypes.
-  std::string lib_name() const;
-
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
-  const char* name() const override;
-  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
-  void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
-             std::span<const Dtype> dtypes) override;
-
- private:
-  std::unique_ptr<detail::CompiledSteps> steps_;
 };
 
 }  // namespace holdfast

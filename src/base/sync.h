@@ -4,7 +4,8 @@
 //  - native: the standard library, at no cost;
 //  - HOLDFAST_CONTROLLED: each operation is a scheduling point of base/controlled.h, and schedules
 //    replay from a seed.
-// The two policies have the same interface. Mutex, SpinLock and Atomic are constant-initialised:
+// The two policies have the same interface; under both, HOLDFAST_CHECKS checks the order of locks
+// (base/lock_order.h). Mutex, SpinLock and Atomic are constant-initialised:
 // static ones need no order.
 #pragma once
 
@@ -18,12 +19,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <source_location>
 #include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "base/controlled.h"
+#include "base/lock_order.h"
 
 namespace holdfast::sync {
 
@@ -77,69 +80,82 @@ inline void at_thread_exit(void (*callback)(void*), void* argument) {
   abi::__cxa_thread_atexit(callback, argument, &holdfast_dso_handle);
 }
 
+// Locks are declared with their rank (base/lock_order.h), but for leaves. try_lock may be called in
+// any order: it does not wait.
+class Mutex : private Ranked {
+ public:
+  using Where = std::source_location;
+  constexpr Mutex(Where where = Where::current()) noexcept : Mutex(Rank::leaf, where) {}
+  constexpr explicit Mutex(Rank rank, Where where = Where::current()) noexcept
+      : Ranked(rank, where) {}
+
+  void lock() {
+    check_order();
+    mutex_.lock();
+    note_taken();
+  }
+  bool try_lock() {
+    if (!mutex_.try_lock()) return false;
+    note_taken();
+    return true;
+  }
+  void unlock() {
+    note_released();
+    mutex_.unlock();
+  }
+
+ private:
+  friend class CondVar;
 #if HOLDFAST_CONTROLLED
-
-class Mutex {
- public:
-  constexpr Mutex() noexcept = default;
-  void lock() { lock_.lock(); }
-  bool try_lock() { return lock_.try_lock(); }
-  void unlock() { lock_.unlock(); }
-
- private:
-  friend class CondVar;
-  controlled::Lock lock_{"mutex"};
-};
-
-class SpinLock {
- public:
-  constexpr SpinLock() noexcept = default;
-  void lock() noexcept { lock_.lock(); }
-  bool try_lock() noexcept { return lock_.try_lock(); }
-  void unlock() noexcept { lock_.unlock(); }
-
- private:
-  controlled::Lock lock_{"spin lock"};
-};
-
+  controlled::Lock mutex_{"mutex"};
 #else
-
-class Mutex {
- public:
-  constexpr Mutex() noexcept = default;
-  Mutex(const Mutex&) = delete;
-  Mutex& operator=(const Mutex&) = delete;
-  void lock() { mutex_.lock(); }
-  bool try_lock() { return mutex_.try_lock(); }
-  void unlock() { mutex_.unlock(); }
-
- private:
-  friend class CondVar;
   std::mutex mutex_;
+#endif
 };
 
 // One byte, for critical sections of a few instructions that neither allocate, wait nor call out.
-class SpinLock {
+class SpinLock : private Ranked {
  public:
-  constexpr SpinLock() noexcept = default;
-  SpinLock(const SpinLock&) = delete;
-  SpinLock& operator=(const SpinLock&) = delete;
+  using Where = std::source_location;
+  constexpr SpinLock(Where where = Where::current()) noexcept : SpinLock(Rank::leaf, where) {}
+  constexpr explicit SpinLock(Rank rank, Where where = Where::current()) noexcept
+      : Ranked(rank, where) {}
 
   void lock() noexcept {
-    if (!held_.exchange(true, std::memory_order_acquire)) return;
-    lock_contended();
+    check_order();
+    take();
+    note_taken();
   }
   bool try_lock() noexcept {
-    return !held_.load(std::memory_order_relaxed) &&
-           !held_.exchange(true, std::memory_order_acquire);
+    if (!try_take()) return false;
+    note_taken();
+    return true;
   }
-  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+  void unlock() noexcept {
+    note_released();
+    release();
+  }
 
  private:
+#if HOLDFAST_CONTROLLED
+  void take() noexcept { lock_.lock(); }
+  bool try_take() noexcept { return lock_.try_lock(); }
+  void release() noexcept { lock_.unlock(); }
+  controlled::Lock lock_{"spin lock"};
+#else
   // After about a microsecond the owner has probably lost its core: give it ours.
   static constexpr int spins_before_yield = 64;
 
-  __attribute__((noinline)) void lock_contended() noexcept {
+  void take() noexcept {
+    if (held_.exchange(true, std::memory_order_acquire)) take_contended();
+  }
+  bool try_take() noexcept {
+    return !held_.load(std::memory_order_relaxed) &&
+           !held_.exchange(true, std::memory_order_acquire);
+  }
+  void release() noexcept { held_.store(false, std::memory_order_release); }
+
+  __attribute__((noinline)) void take_contended() noexcept {
     int spins = 0;
     do {
       while (held_.load(std::memory_order_relaxed)) {
@@ -153,22 +169,25 @@ class SpinLock {
   }
 
   std::atomic<bool> held_{false};
-};
-static_assert(sizeof(SpinLock) == 1);
-
 #endif
+};
+static_assert(HOLDFAST_CHECKS || HOLDFAST_CONTROLLED || sizeof(SpinLock) == 1);
 
 // Waits may wake without a reason: use a predicate, or loop.
 class CondVar {
  public:
 #if HOLDFAST_CONTROLLED
   constexpr CondVar() noexcept = default;
-  void wait(std::unique_lock<Mutex>& lock) { waiters_.wait(lock.mutex()->lock_, nullptr); }
+  void wait(std::unique_lock<Mutex>& lock) {
+    Released released(*lock.mutex());
+    waiters_.wait(lock.mutex()->mutex_, nullptr);
+  }
   void notify_one() noexcept { waiters_.notify(/*all=*/false); }
   void notify_all() noexcept { waiters_.notify(/*all=*/true); }
 #else
   CondVar() noexcept = default;
   void wait(std::unique_lock<Mutex>& lock) {
+    Released released(*lock.mutex());
     Adopted native(lock);
     condition_.wait(native.lock);
   }
@@ -201,9 +220,20 @@ class CondVar {
   }
 
  private:
+  // While the thread waits it does not hold the mutex, which it takes again afterwards.
+  struct Released {
+    explicit Released(const Mutex& m) : mutex(m) {
+      mutex.note_released();
+      mutex.check_order();
+    }
+    ~Released() { mutex.note_taken(); }
+    const Mutex& mutex;
+  };
+
 #if HOLDFAST_CONTROLLED
   bool wait_once_until(std::unique_lock<Mutex>& lock, Clock::time_point deadline) {
-    return waiters_.wait(lock.mutex()->lock_, &deadline);
+    Released released(*lock.mutex());
+    return waiters_.wait(lock.mutex()->mutex_, &deadline);
   }
   controlled::WaitList waiters_;
 #else
@@ -214,6 +244,7 @@ class CondVar {
     std::unique_lock<std::mutex> lock;
   };
   bool wait_once_until(std::unique_lock<Mutex>& lock, Clock::time_point deadline) {
+    Released released(*lock.mutex());
     Adopted native(lock);
     return condition_.wait_until(native.lock, deadline) == std::cv_status::no_timeout;
   }

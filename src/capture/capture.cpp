@@ -14,8 +14,6 @@
 namespace holdfast::capture {
 namespace {
 
-using exec::ByteReader;
-
 // A blob is held in memory: more is no capture of this machine's.
 constexpr int64_t largest_blob = int64_t{1} << 36;
 
@@ -308,7 +306,7 @@ void Capture::read() {
             pipeline.entry = in.text();
             pipeline.source = in.text();
             pipeline.math = in.value_up_to<uint8_t>(2);
-            pipeline.lowering = in.value_up_to<uint8_t>(2);
+            pipeline.variant = in.value_up_to<uint8_t>(2);
             pipeline.includes_files = in.boolean();
             pipeline.constants = exec::read_constants(in, format == 1 ? 1 : 4);
             if (!in.is_done()) fail("pipelines row " + std::to_string(row), "it is damaged");

@@ -96,7 +96,7 @@ struct Buffer {
 struct Pipeline {
   uint64_t id = 0;
   std::string name, key, entry, source;
-  uint8_t math = 0, lowering = 0;
+  uint8_t math = 0, variant = 0;
   bool has_source = false, includes_files = false;
   std::vector<msl::FunctionConstant> constants;
 };

@@ -13,7 +13,6 @@
 #include <holdfast/ops.h>
 #include <holdfast/transforms.h>
 
-#include "devices/cpu/jit/dispatch.h"
 #include "exec/add_dispatch.h"
 #include "exec/allocator.h"
 #include "exec/kernel_library.h"
@@ -275,11 +274,12 @@ class Player {
     for (uint32_t c = op.first_command; c < op.first_command + op.command_count; ++c) {
       for (const Binding& binding : list.commands[c].bindings) memory(binding.buffer);
     }
+    exec::Target& target = exec::target_of(queue.stream());
     std::vector<Ref<exec::Pipeline>> pipelines;
     for (uint32_t c = op.first_command; c < op.first_command + op.command_count; ++c) {
       const Command& command = list.commands[c];
-      pipelines.push_back(command.kind == Command::Kind::dispatch ? pipeline(command.pipeline)
-                                                                  : nullptr);
+      pipelines.push_back(
+          command.kind == Command::Kind::dispatch ? pipeline(command.pipeline, target) : nullptr);
     }
     auto start = std::chrono::steady_clock::now();
     label::Label label;
@@ -388,16 +388,16 @@ class Player {
     return slot;
   }
 
-  Ref<exec::Pipeline> pipeline(uint64_t id) {
-    auto found = pipelines_.find(id);
+  Ref<exec::Pipeline> pipeline(uint64_t id, exec::Target& target) {
+    auto found = pipelines_.find({id, &target});
     if (found != pipelines_.end()) return found->second;
     const Pipeline& recorded = capture_.pipelines.at(id);
-    jit::CompileOptions options = exec::user_kernel_options();
-    options.lowering = static_cast<jit::Lowering>(recorded.lowering);
-    exec::KernelLibrary& library = exec::KernelLibrary::get();
-    Ref<const exec::KernelRequest> request = make_ref<exec::KernelRequest>(
-        source_of(recorded), std::move(options), library.compiler_version());
-    return pipelines_.emplace(id, library.get(request)).first->second;
+    exec::KernelOptions options = exec::user_kernel_options();
+    options.variant = recorded.variant;
+    Ref<const exec::KernelRequest> request =
+        make_ref<exec::KernelRequest>(source_of(recorded), options, target);
+    return pipelines_.emplace(std::pair(id, &target), exec::KernelLibrary::get().get(request))
+        .first->second;
   }
 
   // --- ops that are called again ---
@@ -506,7 +506,7 @@ class Player {
   std::unordered_map<uint64_t, Memory> memory_;
   std::unordered_map<int64_t, std::string> blobs_;
   size_t blob_bytes_ = 0;
-  std::map<uint64_t, Ref<exec::Pipeline>> pipelines_;
+  std::map<std::pair<uint64_t, exec::Target*>, Ref<exec::Pipeline>> pipelines_;
   int64_t pass_ = 0;
   bool has_differed_ = false;
   double seconds_ = 0;

@@ -9,7 +9,7 @@ namespace {
 // Schedulers live as long as the process, but for those of tests.
 struct Schedulers {
   sync::Atomic<int> count{0};
-  sync::Mutex mutex;
+  sync::Mutex mutex{sync::Rank::schedulers};
   std::vector<Scheduler*> all;  // guarded by mutex
 };
 Schedulers& schedulers() {

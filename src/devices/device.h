@@ -11,6 +11,7 @@
 #include "base/sync.h"
 #include "devices/command_list.h"
 #include "devices/memory_space.h"
+#include "devices/target.h"
 
 namespace holdfast::kernels {
 class Backend;
@@ -96,6 +97,8 @@ class Device {
   // What encodes the library's ops for this device (kernels/backend.h): set when the process
   // starts, before any queue exists.
   kernels::Backend* backend = nullptr;
+  // What kernels for this device are compiled for, set as well; null: it runs none.
+  Target* target = nullptr;
 };
 
 // Is the calling thread running commands? They may do what the host may not.

@@ -50,7 +50,7 @@ struct Storage {
   std::function<void(void*)> deleter;
 
   // The last use of each queue that has not been seen to complete. Guarded by `lock`.
-  sync::SpinLock lock;
+  sync::SpinLock lock{sync::Rank::storage};
   SmallVector<Stamp, 2> uses;
 
   Storage* next = nullptr;  // in a free list of the allocator or of a queue, guarded by its lock

@@ -11,10 +11,9 @@
 #include "base/process.h"
 #include "devices/device.h"
 #include "exec/buffer_pool.h"
-#include "exec/layers/chaos/chaos.h"
 #include "exec/layers/layer.h"
-#include "exec/layers/validation/validator.h"
 #include "exec/queue.h"
+#include "exec/start.h"
 
 namespace holdfast::exec {
 
@@ -38,13 +37,7 @@ std::vector<Allocator*> allocators;  // guarded by allocators_lock
 }  // namespace
 
 Allocator& Allocator::get() {
-  static Allocator* allocator = [] {
-    Allocator& made = add(host_memory());
-    // Before the first buffer.
-    validation::start_from_environment();
-    chaos::start_from_environment();
-    return &made;
-  }();
+  static Allocator* allocator = (start::before_first_buffer(), &add(host_memory()));
   return *allocator;
 }
 
@@ -84,7 +77,7 @@ void Allocator::add_active(size_t bytes) {
   }
 }
 
-Storage* Allocator::new_storage() {
+Storage* Allocator::new_storage(sync::Held) {
   if (!free_storages_) {
     // By the slab, never deleted: a dead one can still be looked at.
     constexpr int count = 256;
@@ -101,7 +94,7 @@ Storage* Allocator::new_storage() {
   return storage;
 }
 
-void Allocator::free_storage(Storage* storage) noexcept {
+void Allocator::free_storage(Storage* storage, sync::Held) noexcept {
   {
     std::lock_guard guard(storage->lock);
     storage->uses.clear();
@@ -113,7 +106,7 @@ void Allocator::free_storage(Storage* storage) noexcept {
   free_storages_ = storage;
 }
 
-Storage* Allocator::from_cache(size_t bytes) {
+Storage* Allocator::from_cache(size_t bytes, sync::Held) {
   if (active_.load() + bytes > memory_limit_.load()) return nullptr;
   Storage* storage = cache_.take(bytes);
   if (!storage) return nullptr;
@@ -123,24 +116,23 @@ Storage* Allocator::from_cache(size_t bytes) {
   return storage;
 }
 
-// With mutex_ held.
-Storage* Allocator::from_system(size_t bytes, const char* op) {
+Storage* Allocator::from_system(size_t bytes, const char* op, sync::Held held) {
   if (bytes > (size_t{1} << 60)) throw_out_of_memory(bytes, op);
   size_t capacity = capacity_for(bytes);
-  replace_smaller(capacity);
-  if (!make_room(capacity)) {
+  replace_smaller(capacity, held);
+  if (!make_room(capacity, held)) {
     layers::on_limit({LimitReached::Kind::memory, op, bytes, total_, memory_limit_.load()});
     throw_out_of_memory(bytes, op);
   }
-  Storage* storage = new_storage();
+  Storage* storage = new_storage(held);
   if (!space_.take(capacity, *storage)) {
-    free_storage(storage);
+    free_storage(storage, held);
     throw_out_of_memory(bytes, op);
   }
   storage->capacity = capacity;
   total_ += capacity;
   add_active(capacity);
-  residency_.insert(*storage, op);
+  residency_.insert(*storage, held, op);
   return storage;
 }
 
@@ -148,39 +140,39 @@ Storage* Allocator::from_system(size_t bytes, const char* op) {
 // follows. Where the cache would make the process hold more than an eighth above what it needed
 // at once, smaller storage makes room for larger; never the other way round, so that a program
 // which repeats itself finds each of its sizes after a few rounds. Small storage is not worth the
-// search. With mutex_ held.
-void Allocator::replace_smaller(size_t capacity) noexcept {
+// search.
+void Allocator::replace_smaller(size_t capacity, sync::Held held) noexcept {
   constexpr size_t small = 4096;
   needed_ = std::max(needed_, active_.load() + capacity);
   if (capacity < small) return;
   auto fits = [&] { return total_ + capacity <= needed_ + needed_ / 8; };
   if (fits()) return;
-  harvest();
+  harvest(held);
   while (!fits()) {
     Storage* smaller = cache_.take_smaller(capacity);
     if (!smaller) return;
     cached_.fetch_sub(smaller->capacity);
-    to_system(smaller);
+    to_system(smaller, held);
   }
 }
 
-// Shrinks the cache so that `bytes` more fit the limit. With mutex_ held.
-bool Allocator::make_room(size_t bytes) {
+// Shrinks the cache so that `bytes` more fit the limit.
+bool Allocator::make_room(size_t bytes, sync::Held held) {
   size_t limit = memory_limit_.load(std::memory_order_relaxed);
   if (mutated(Mutant::memory_limit)) return true;
   auto fits = [&] { return total_ + bytes <= limit; };
   if (fits()) return true;
-  harvest();
+  harvest(held);
   cache_.drain([&](Storage*) { return !fits(); },
                [&](Storage* storage) {
                  cached_.fetch_sub(storage->capacity);
-                 to_system(storage);
+                 to_system(storage, held);
                });
   return fits();
 }
 
-// Moves what the queues no longer use from their bins to the cache. With mutex_ held.
-void Allocator::harvest() noexcept {
+// Moves what the queues no longer use from their bins to the cache.
+void Allocator::harvest(sync::Held held) noexcept {
   for (Bin* bin : bins_) {
     Storage* idle = nullptr;
     {
@@ -197,21 +189,20 @@ void Allocator::harvest() noexcept {
       idle = idle->next;
       storage->next = nullptr;
       cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
-      to_cache_or_system(storage);
+      to_cache_or_system(storage, held);
     }
   }
 }
 
-// With mutex_ held.
-void Allocator::to_system(Storage* storage) noexcept {
-  residency_.erase(*storage);
+void Allocator::to_system(Storage* storage, sync::Held held) noexcept {
+  residency_.erase(*storage, held);
   if (!mutated(Mutant::count_total)) total_ -= storage->capacity;
   space_.release(*storage);
-  free_storage(storage);
+  free_storage(storage, held);
 }
 
-// The storage is idle and no longer counted as active. With mutex_ held.
-void Allocator::to_cache_or_system(Storage* storage) noexcept {
+// The storage is idle and no longer counted as active.
+void Allocator::to_cache_or_system(Storage* storage, sync::Held held) noexcept {
 #if HOLDFAST_CHECKS
   // Whoever reads memory that is gone gets nonsense that is easy to recognise.
   if (!mutated(Mutant::poison) && storage->bytes)
@@ -222,7 +213,7 @@ void Allocator::to_cache_or_system(Storage* storage) noexcept {
     cache_.push(storage);
     return;
   }
-  to_system(storage);
+  to_system(storage, held);
 }
 
 void Allocator::to_bin(Storage* storage, DeviceQueue* user) noexcept {
@@ -242,7 +233,7 @@ void Allocator::give_back(Storage* storage) noexcept {
   // Idle; or several queues use it, which cannot be: their lists hold the buffer.
   std::lock_guard guard(mutex_);
   active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
-  to_cache_or_system(storage);
+  to_cache_or_system(storage, guard);
 }
 
 // --- buffers ---
@@ -267,10 +258,10 @@ Buffer* Allocator::allocate_idle(size_t bytes, const char* op) {
   process::check_usable();
   return allocate(bytes, op, label::current(), -1, [&] {
     std::lock_guard guard(mutex_);
-    if (Storage* storage = from_cache(bytes)) return storage;
-    harvest();
-    if (Storage* storage = from_cache(bytes)) return storage;
-    return from_system(bytes, op);
+    if (Storage* storage = from_cache(bytes, guard)) return storage;
+    harvest(guard);
+    if (Storage* storage = from_cache(bytes, guard)) return storage;
+    return from_system(bytes, op, guard);
   });
 }
 
@@ -281,12 +272,12 @@ Buffer* Allocator::allocate_for_queue(size_t bytes, const char* op, const label:
     if (Storage* storage = from_bin(bytes, bin)) return storage;
     std::lock_guard guard(mutex_);
     locked_searches_.fetch_add(1, std::memory_order_relaxed);
-    if (Storage* storage = from_cache(bytes)) return storage;
+    if (Storage* storage = from_cache(bytes, guard)) return storage;
     if (total_ + bytes > memory_limit_.load()) {
-      harvest();
-      if (Storage* storage = from_cache(bytes)) return storage;
+      harvest(guard);
+      if (Storage* storage = from_cache(bytes, guard)) return storage;
     }
-    return from_system(bytes, op);
+    return from_system(bytes, op, guard);
   });
 }
 
@@ -309,7 +300,7 @@ Buffer* Allocator::adopt(void* pointer, size_t bytes, std::function<void(void*)>
   Storage* storage;
   try {
     std::lock_guard guard(mutex_);
-    storage = new_storage();
+    storage = new_storage(guard);
   } catch (...) {
     BufferPool::get().put(buffer);
     throw;
@@ -334,7 +325,7 @@ void Allocator::throw_out_of_memory(size_t bytes, const char* op) {
 
 size_t Allocator::active() {
   std::lock_guard guard(mutex_);
-  harvest();
+  harvest(guard);
   return active_.load();
 }
 
@@ -342,13 +333,13 @@ size_t Allocator::peak() { return peak_.load(); }
 
 void Allocator::reset_peak() {
   std::lock_guard guard(mutex_);
-  harvest();
+  harvest(guard);
   peak_.store(active_.load());
 }
 
 size_t Allocator::cached() {
   std::lock_guard guard(mutex_);
-  harvest();
+  harvest(guard);
   return cached_.load();
 }
 
@@ -360,7 +351,7 @@ size_t Allocator::total() {
 size_t Allocator::set_memory_limit(size_t limit) {
   std::lock_guard guard(mutex_);
   size_t previous = memory_limit_.exchange(limit);
-  make_room(0);
+  make_room(0, guard);
   return previous;
 }
 
@@ -372,7 +363,7 @@ size_t Allocator::set_wired_limit(size_t limit) {
                                 std::to_string(memory) + " bytes, got " + std::to_string(limit));
   }
   std::lock_guard guard(mutex_);
-  return residency_.set_limit(limit);
+  return residency_.set_limit(limit, guard);
 }
 
 size_t Allocator::set_cache_limit(size_t limit) {
@@ -381,14 +372,14 @@ size_t Allocator::set_cache_limit(size_t limit) {
   cache_.drain([&](Storage*) { return cached_.load() > limit; },
                [&](Storage* storage) {
                  cached_.fetch_sub(storage->capacity);
-                 to_system(storage);
+                 to_system(storage, guard);
                });
   return previous;
 }
 
 void Allocator::clear_cache() {
   std::unique_lock guard(mutex_);
-  harvest();
+  harvest(guard);
   needed_ = 0;
   guard.unlock();
   set_cache_limit(set_cache_limit(0));

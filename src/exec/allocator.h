@@ -47,7 +47,7 @@ class SizeClasses {
 
 // Storage that only one queue's commands still use. Locked after the allocator's mutex or alone.
 struct Bin {
-  sync::SpinLock lock;
+  sync::SpinLock lock{sync::Rank::bin};
   SizeClasses classes;
 };
 
@@ -101,24 +101,24 @@ class Allocator {
   Buffer* allocate(size_t bytes, const char* op, const label::Label& label, int stream,
                    FindStorage find);
   Storage* from_bin(size_t bytes, Bin& bin);
-  Storage* from_system(size_t bytes, const char* op);
-  void replace_smaller(size_t capacity) noexcept;
-  Storage* from_cache(size_t bytes);
+  Storage* from_system(size_t bytes, const char* op, sync::Held);
+  void replace_smaller(size_t capacity, sync::Held) noexcept;
+  Storage* from_cache(size_t bytes, sync::Held);
   // Takes a storage that nobody owns any more: to its queue's bin, the cache or the system.
   void give_back(Storage* storage) noexcept;
   void to_bin(Storage* storage, DeviceQueue* user) noexcept;
-  void to_cache_or_system(Storage* storage) noexcept;
-  void to_system(Storage* storage) noexcept;
-  void harvest() noexcept;
-  bool make_room(size_t bytes);
-  Storage* new_storage();
-  void free_storage(Storage* storage) noexcept;
+  void to_cache_or_system(Storage* storage, sync::Held) noexcept;
+  void to_system(Storage* storage, sync::Held) noexcept;
+  void harvest(sync::Held) noexcept;
+  bool make_room(size_t bytes, sync::Held);
+  Storage* new_storage(sync::Held);
+  void free_storage(Storage* storage, sync::Held) noexcept;
   void add_active(size_t bytes);
   // The sums, and who holds the memory, by op and by stream.
   [[noreturn]] void throw_out_of_memory(size_t bytes, const char* op);
 
   MemorySpace& space_;
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::allocator};
   // All guarded by mutex_.
   SizeClasses cache_;
   size_t total_ = 0;   // taken from the system: what the limit is kept for, exactly

@@ -170,7 +170,7 @@ void Buffer::retire() noexcept {
     {
       Allocator& allocator = *storage->space->allocator;
       std::lock_guard guard(allocator.mutex_);
-      allocator.free_storage(storage);
+      allocator.free_storage(storage, guard);
     }
     try {
       if (deleter) deleter(pointer);

@@ -48,7 +48,7 @@ class BufferPool {
   BufferPool() = default;
   void return_spare(int keep) noexcept;
 
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::buffer_pool};
   // Guarded by mutex_.
   Buffer* free_ = nullptr;
   std::vector<std::unique_ptr<Buffer[]>> slabs_;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/mutants.h"
-#include "exec/compiled_kernel_format.h"
+#include "exec/kernel_file.h"
 
 namespace holdfast::exec {
 namespace {
@@ -42,7 +42,9 @@ class File {
   int descriptor_;
 };
 
-std::string entry_name(const KernelRequest& request) { return to_hex(request.hash()) + suffix; }
+std::string entry_name(const KernelRequest& request) {
+  return request.target().name() + "-" + to_hex(request.hash()) + suffix;
+}
 
 bool read_all(int file, char* bytes, size_t size) {
   while (size > 0) {
@@ -154,7 +156,7 @@ int DiskCache::open_folder(bool create) {
   return -1;
 }
 
-std::optional<jit::CompiledKernel> DiskCache::load(const KernelRequest& request) noexcept try {
+std::optional<std::string> DiskCache::load(const KernelRequest& request) noexcept try {
   File folder(open_folder(false));
   if (!folder.is_open()) return {};
   std::string name = entry_name(request);
@@ -169,10 +171,11 @@ std::optional<jit::CompiledKernel> DiskCache::load(const KernelRequest& request)
   }
   std::string bytes(static_cast<size_t>(status.st_size), '\0');
   if (!read_all(file.get(), bytes.data(), bytes.size())) return {};
-  std::optional<jit::CompiledKernel> kernel = deserialise(bytes, request.key());
+  std::optional<std::string_view> kernel = from_kernel_file(bytes, request.key());
+  if (!kernel) return {};
   // Its time says when it was used last.
-  if (kernel) ::futimens(file.get(), nullptr);
-  return kernel;
+  ::futimens(file.get(), nullptr);
+  return std::string(*kernel);
 } catch (...) {
   return {};
 }
@@ -194,9 +197,8 @@ bool DiskCache::write_entry(int folder, const std::string& name, const std::stri
   return false;
 }
 
-void DiskCache::store(const KernelRequest& request, const jit::CompiledKernel& kernel) noexcept
-    try {
-  std::string bytes = serialise(request.key(), kernel);
+void DiskCache::store(const KernelRequest& request, const Binary& binary) noexcept try {
+  std::string bytes = to_kernel_file(request.key(), binary.bytes());
   if (bytes.size() > max_bytes_ || bytes.size() > largest_entry) return;
   File folder(open_folder(true));
   if (!folder.is_open()) return;

@@ -28,8 +28,9 @@ class DiskCache {
   // empty when there is no home.
   static std::string default_folder();
 
-  std::optional<jit::CompiledKernel> load(const KernelRequest& request) noexcept;
-  void store(const KernelRequest& request, const jit::CompiledKernel& kernel) noexcept;
+  // The bytes of the request's Binary.
+  std::optional<std::string> load(const KernelRequest& request) noexcept;
+  void store(const KernelRequest& request, const Binary& binary) noexcept;
   void remove(const KernelRequest& request) noexcept;
 
   const std::string& folder() const { return folder_; }

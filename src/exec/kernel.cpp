@@ -2,8 +2,10 @@
 
 #include <utility>
 
-#include "devices/cpu/jit/dispatch.h"
+#include <holdfast/stream.h>
+
 #include "exec/kernel_library.h"
+#include "exec/runtime.h"
 
 namespace holdfast {
 
@@ -18,10 +20,10 @@ Kernel::Kernel(std::string source, std::string entry, std::vector<Constant> cons
     whole.constants.push_back({constant.index, "", std::move(constant.type), constant.bits});
   }
   whole.parts.push_back({"source", 0, whole.text.size()});
-  exec::KernelLibrary& library = exec::KernelLibrary::get();
-  Ref<const exec::KernelRequest> request = make_ref<exec::KernelRequest>(
-      std::move(whole), exec::user_kernel_options(), library.compiler_version());
-  auto pipeline = std::make_shared<Ref<exec::Pipeline>>(library.get(request));
+  exec::Target& target = exec::target_of(default_stream(default_device()));
+  Ref<const exec::KernelRequest> request =
+      make_ref<exec::KernelRequest>(std::move(whole), exec::user_kernel_options(), target);
+  auto pipeline = std::make_shared<Ref<exec::Pipeline>>(exec::KernelLibrary::get().get(request));
   pipeline_ = std::shared_ptr<const exec::Pipeline>(pipeline, pipeline->get());
 }
 

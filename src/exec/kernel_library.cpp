@@ -50,9 +50,32 @@ KernelLibrary::KernelLibrary(Parts parts) : parts_(std::move(parts)) {
 KernelLibrary::~KernelLibrary() = default;
 
 Ref<Pipeline> KernelLibrary::get(const Ref<const KernelRequest>& request) {
-  Ref<Pipeline> pipeline = find_or_make(request);
+  Ref<Pipeline> pipeline = only_finds ? find_ready(*request) : find_or_make(request);
+  if (!pipeline) throw NotReady{request};
   layers::on_pipeline(*request, *pipeline);
   return pipeline;
+}
+
+Ref<Pipeline> KernelLibrary::find_ready(const KernelRequest& request) {
+  if (Ref<Pipeline> pipeline = KernelsAtHand::find(request)) return pipeline;
+  std::unique_lock lock(mutex_);
+  Entry* entry = find(request, lock);
+  return entry && entry->pipeline ? use(*entry, lock) : nullptr;
+}
+
+Ref<Pipeline> KernelLibrary::use(Entry& entry, std::unique_lock<sync::Mutex>& lock) {
+  ++stats_.hits;
+  if (&entry != newest_) {
+    unlink(entry, lock);
+    link_first(entry, lock);
+  }
+  if (mutated(Mutant::library_reference)) {
+    Pipeline* unowned = entry.pipeline.get();
+    lock.unlock();
+    sync::yield_point();
+    return Ref<Pipeline>(unowned);
+  }
+  return entry.pipeline;
 }
 
 Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& request) {
@@ -60,21 +83,8 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
   Ref<Flight> flight;
   {
     std::unique_lock lock(mutex_);
-    if (Entry* entry = find(*request)) {
-      if (entry->pipeline) {
-        ++stats_.hits;
-        if (entry != newest_) {
-          unlink(*entry);
-          link_first(*entry);
-        }
-        if (mutated(Mutant::library_reference)) {
-          Pipeline* unowned = entry->pipeline.get();
-          lock.unlock();
-          sync::yield_point();
-          return Ref<Pipeline>(unowned);
-        }
-        return entry->pipeline;
-      }
+    if (Entry* entry = find(*request, lock)) {
+      if (entry->pipeline) return use(*entry, lock);
       if (mutated(Mutant::library_single_flight)) {
         lock.unlock();
         return compile_alone(*request);
@@ -93,11 +103,11 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
     ++stats_.misses;
   }
   Ref<Pipeline> pipeline;
-  std::optional<jit::CompiledKernel> compiled;
+  std::unique_ptr<const Binary> compiled;
   std::exception_ptr error;
   try {
     pipeline = load_from_disk(*request);
-    if (!pipeline) pipeline = compile(*request, compiled.emplace());
+    if (!pipeline) pipeline = compile(*request, compiled);
   } catch (...) {
     error = std::current_exception();
   }
@@ -109,16 +119,16 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
     flight->has_ended = true;
     flight->ended.notify_all();
     // `clear` leaves entries that are being made alone, so that ours is still there.
-    Entry* entry = find(*request);
+    Entry* entry = find(*request, guard);
     if (pipeline) {
       entry->pipeline = pipeline;
       entry->flight.reset();
-      link_first(*entry);
+      link_first(*entry, guard);
       ++count_;
-      evict(dropped);
+      evict(dropped, guard);
     } else {
       ++stats_.failures;
-      if (!mutated(Mutant::library_keeps_failure)) take_out(*entry, dropped);
+      if (!mutated(Mutant::library_keeps_failure)) take_out(*entry, dropped, guard);
     }
   }
   if (error) std::rethrow_exception(error);
@@ -129,7 +139,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
 
 // A source whose key does not say what it includes.
 Ref<Pipeline> KernelLibrary::compile_alone(const KernelRequest& request) {
-  jit::CompiledKernel compiled;
+  std::unique_ptr<const Binary> compiled;
   try {
     Ref<Pipeline> pipeline = compile(request, compiled);
     std::lock_guard guard(mutex_);
@@ -154,11 +164,13 @@ void set_origin(Pipeline& pipeline, const KernelRequest& request) {
 Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   if (!parts_.disk) return nullptr;
   auto start = sync::now();
-  std::optional<jit::CompiledKernel> found = parts_.disk->load(request);
+  std::optional<std::string> found = parts_.disk->load(request);
   if (!found) return nullptr;
   Ref<Pipeline> pipeline;
   try {
-    pipeline = parts_.load(request.source().kernel, std::move(*found));
+    std::unique_ptr<const Binary> binary = request.target().load(*found);
+    if (!binary) throw std::runtime_error("not the bytes of a kernel");
+    pipeline = binary->make_pipeline(request.source().kernel);
     set_origin(*pipeline, request);
   } catch (const std::exception&) {
     // Damaged in a way that the checksum did not see: made by another program, or on purpose.
@@ -171,13 +183,14 @@ Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   return pipeline;
 }
 
-Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request, jit::CompiledKernel& compiled) {
+Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request,
+                                     std::unique_ptr<const Binary>& binary) {
   if (fault::hit(fault::Point::compile)) {
     throw std::runtime_error("[" + request.source().kernel + "] injected failure of a compilation");
   }
   auto start = sync::now();
-  compiled = parts_.compile(request);
-  Ref<Pipeline> pipeline = parts_.load(request.source().kernel, compiled);
+  binary = request.target().compile(request.source(), request.options());
+  Ref<Pipeline> pipeline = binary->make_pipeline(request.source().kernel);
   set_origin(*pipeline, request);
   std::lock_guard guard(mutex_);
   ++stats_.compiles;
@@ -185,9 +198,9 @@ Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request, jit::Compiled
   return pipeline;
 }
 
-// --- the table, with the mutex held ---
+// --- the table ---
 
-KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request) {
+KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request, sync::Held) {
   auto [begin, end] = table_.equal_range(request.hash().low);
   for (auto it = begin; it != end; ++it) {
     if (it->second->request->has_same_key(request)) return it->second.get();
@@ -200,19 +213,19 @@ KernelLibrary::Entry* KernelLibrary::find(const KernelRequest& request) {
   return nullptr;
 }
 
-void KernelLibrary::link_first(Entry& entry) {
+void KernelLibrary::link_first(Entry& entry, sync::Held) {
   entry.newer = nullptr;
   entry.older = newest_;
   (newest_ ? newest_->newer : oldest_) = &entry;
   newest_ = &entry;
 }
 
-void KernelLibrary::unlink(Entry& entry) {
+void KernelLibrary::unlink(Entry& entry, sync::Held) {
   (entry.newer ? entry.newer->older : newest_) = entry.older;
   (entry.older ? entry.older->newer : oldest_) = entry.newer;
 }
 
-void KernelLibrary::take_out(Entry& entry, Dropped& out) {
+void KernelLibrary::take_out(Entry& entry, Dropped& out, sync::Held) {
   auto [begin, end] = table_.equal_range(entry.request->hash().low);
   auto found = std::find_if(begin, end, [&](auto& row) { return row.second.get() == &entry; });
   found->second->next_dropped = std::move(out.first);
@@ -220,13 +233,13 @@ void KernelLibrary::take_out(Entry& entry, Dropped& out) {
   table_.erase(found);
 }
 
-void KernelLibrary::evict(Dropped& evicted) {
+void KernelLibrary::evict(Dropped& evicted, sync::Held held) {
   while (count_ > parts_.capacity && !mutated(Mutant::library_capacity)) {
     Entry* entry = mutated(Mutant::library_oldest) ? newest_ : oldest_;
-    unlink(*entry);
+    unlink(*entry, held);
     --count_;
     ++stats_.evictions;
-    take_out(*entry, evicted);
+    take_out(*entry, evicted, held);
   }
 }
 
@@ -234,9 +247,9 @@ void KernelLibrary::clear() {
   Dropped dropped;
   std::lock_guard guard(mutex_);
   while (Entry* entry = oldest_) {
-    unlink(*entry);
+    unlink(*entry, guard);
     --count_;
-    take_out(*entry, dropped);
+    take_out(*entry, dropped, guard);
   }
 }
 
@@ -251,6 +264,27 @@ void KernelLibrary::reset_stats() {
   std::lock_guard guard(mutex_);
   stats_ = {};
   stats_.capacity = parts_.capacity;
+}
+
+// --- kernels at hand ---
+
+thread_local KernelsAtHand* KernelsAtHand::innermost_ = nullptr;
+
+KernelsAtHand::~KernelsAtHand() {
+  if (innermost_ == this) innermost_ = outer_;
+}
+
+void KernelsAtHand::add(const Ref<const KernelRequest>& request) {
+  kernels_.push_back({request, KernelLibrary::get().get(request)});
+  if (innermost_ != this) outer_ = std::exchange(innermost_, this);
+}
+
+Ref<Pipeline> KernelsAtHand::find(const KernelRequest& request) {
+  if (!innermost_) return nullptr;
+  for (const Kernel& kernel : innermost_->kernels_) {
+    if (kernel.request->has_same_key(request)) return kernel.pipeline;
+  }
+  return nullptr;
 }
 
 }  // namespace holdfast::exec

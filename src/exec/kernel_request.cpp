@@ -1,7 +1,6 @@
 #include "exec/kernel_request.h"
 
 #include "base/environment.h"
-#include "devices/cpu/jit/dispatch.h"
 
 #include <filesystem>
 #include <fstream>
@@ -69,15 +68,12 @@ class IncludedFiles {
 
 }  // namespace
 
-KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions options,
-                             const std::string& compiler_version,
+KernelRequest::KernelRequest(msl::KernelSource source, KernelOptions options, Target& target,
                              std::optional<Hash128> forced_hash)
-    : source_(std::move(source)), options_(std::move(options)) {
+    : source_(std::move(source)), options_(options), target_(target) {
   ByteWriter key;
-  if (!mutated(Mutant::key_abi)) key.value(jit::abi_version);
-  if (!mutated(Mutant::key_compiler)) key.text(compiler_version);
-  if (!mutated(Mutant::key_instruction_set)) key.value(options_.instruction_set);
-  if (!mutated(Mutant::key_lowering)) key.value(options_.lowering);
+  key.text(target.identity());
+  if (!mutated(Mutant::key_lowering)) key.value(options_.variant);
   if (!mutated(Mutant::key_guarded)) key.value(static_cast<uint8_t>(options_.guarded));
   if (!mutated(Mutant::key_math)) key.value(source_.math);
   if (mutated(Mutant::key_boundaries)) {
@@ -93,9 +89,8 @@ KernelRequest::KernelRequest(msl::KernelSource source, jit::CompileOptions optio
   hash_ = forced_hash ? *forced_hash : hash_bytes(key_);
 }
 
-jit::CompileOptions user_kernel_options(bool guarded) {
-  jit::CompileOptions options;
-  options.instruction_set = jit::host_instruction_set();
+KernelOptions user_kernel_options(bool guarded) {
+  KernelOptions options;
   options.guarded =
       guarded && environment::settings().guard_kernels != environment::GuardKernels::off;
   return options;

@@ -1,20 +1,20 @@
 // KernelRequest: one kernel that somebody wants to run, and the key that it is known by.
 //
 // The key is everything that decides what the machine code does: the generated source with its
-// dtypes and template values, the entry, function constants, math mode, the files it includes,
-// instruction set, lowering, the version of the compiler and of the interface to generated code.
-// The kernel's name is in it as part of the source; it is never the key.
+// dtypes and template values, the entry, function constants, math mode, the files it includes, the
+// target (Target::identity) and its variant. The kernel's name is in it as part of the source; it
+// is never the key.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "base/hash.h"
 #include "base/mutants.h"
 #include "base/ref.h"
-#include "devices/cpu/jit/compiler.h"
-#include "exec/byte_stream.h"
+#include "devices/target.h"
 
 namespace holdfast::exec {
 
@@ -23,11 +23,12 @@ namespace holdfast::exec {
 class KernelRequest : public RefCounted {
  public:
   // `forced_hash` is for tests of what happens when two keys have one hash.
-  KernelRequest(msl::KernelSource source, jit::CompileOptions options,
-                const std::string& compiler_version, std::optional<Hash128> forced_hash = {});
+  KernelRequest(msl::KernelSource source, KernelOptions options, Target& target,
+                std::optional<Hash128> forced_hash = {});
 
   const msl::KernelSource& source() const { return source_; }
-  const jit::CompileOptions& options() const { return options_; }
+  const KernelOptions& options() const { return options_; }
+  Target& target() const { return target_; }
   const std::string& key() const { return key_; }
   const Hash128& hash() const { return hash_; }
   bool has_same_key(const KernelRequest& other) const {
@@ -40,15 +41,16 @@ class KernelRequest : public RefCounted {
 
  private:
   msl::KernelSource source_;
-  jit::CompileOptions options_;
+  KernelOptions options_;
+  Target& target_;
   bool is_cacheable_ = true;
   std::string key_;
   Hash128 hash_;
 };
 
-// For this processor. `guarded`: the program did not ask for a kernel without guards, and
-// HOLDFAST_GUARD_KERNELS has the last word.
-jit::CompileOptions user_kernel_options(bool guarded = true);
+// `guarded`: the program did not ask for a kernel without guards, and HOLDFAST_GUARD_KERNELS has
+// the last word.
+KernelOptions user_kernel_options(bool guarded = true);
 
 // Function constants as bytes, in keys and in captures: a count; of each u32 index, text name, text
 // type and the words of its value.

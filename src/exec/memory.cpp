@@ -1,6 +1,5 @@
-// The allocator and the memory counters as the public headers have them, and labels.
+// The allocator and the memory counters as the public headers have them.
 #include <holdfast/allocator.h>
-#include <holdfast/label.h>
 #include <holdfast/memory.h>
 #include <holdfast/metal.h>
 
@@ -138,25 +137,4 @@ void release(Buffer buffer) { free(buffer); }
 bool can_reuse_alien_buffer(void* ptr) { return ptr != nullptr; }
 
 }  // namespace allocator
-
-namespace label {
-namespace {
-
-Label& mine() {
-  static thread_local Label label;
-  return label;
-}
-
-}  // namespace
-
-Scope::Scope(std::string name) : previous_(mine()) {
-  if (previous_) name = *previous_ + "/" + name;
-  mine() = std::make_shared<const std::string>(std::move(name));
-}
-
-Scope::~Scope() { mine() = previous_; }
-
-const Label& current() { return mine(); }
-
-}  // namespace label
 }  // namespace holdfast

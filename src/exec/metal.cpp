@@ -4,7 +4,7 @@
 #include <list>
 
 #include "base/sync.h"
-#include "devices/cpu/jit/dispatch.h"
+#include "devices/cpu/cpu_target.h"
 #include "exec/layers/capture/capture.h"
 
 namespace holdfast::metal {
@@ -23,20 +23,18 @@ Path& path() {
 
 }  // namespace
 
-bool is_available() {
-  static const bool has_compiler = jit::default_compiler_version() != "none";
-  return has_compiler;
-}
+bool is_available() { return exec::cpu_target().has_compiler(); }
 
 const std::unordered_map<std::string, std::variant<std::string, size_t>>& device_info() {
   static const auto info = [] {
     auto result = holdfast::device_info(Device::gpu);
+    const exec::KernelLimits limits;
     size_t memory = std::get<size_t>(result["memory_size"]);
     result["max_buffer_length"] = memory;
     result["max_recommended_working_set_size"] = memory;
     result["resource_limit"] = size_t{499000};
-    result["max_threads_per_threadgroup"] = size_t{jit::max_threads_per_threadgroup};
-    result["max_threadgroup_memory"] = size_t{jit::max_threadgroup_memory};
+    result["max_threads_per_threadgroup"] = size_t{limits.max_threads_per_threadgroup};
+    result["max_threadgroup_memory"] = size_t{limits.max_threadgroup_memory};
     return result;
   }();
   return info;

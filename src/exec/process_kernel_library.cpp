@@ -1,10 +1,6 @@
-// The kernel library of the process: the JIT of the CPU device behind it, and the user's disk
-// cache.
-#include <cstdio>
-
+// The kernel library of the process, with the user's disk cache.
 #include "base/environment.h"
 #include "base/process.h"
-#include "devices/cpu/jit_kernel.h"
 #include "exec/kernel_library.h"
 
 namespace holdfast::exec {
@@ -24,29 +20,6 @@ std::unique_ptr<DiskCache> make_disk_cache(const environment::Settings& settings
 KernelLibrary::Parts KernelLibrary::process_parts() {
   const environment::Settings& settings = environment::settings();
   Parts parts;
-  parts.compile = [&settings](const KernelRequest& request) {
-    jit::Compiler& compiler = jit::default_compiler();
-    jit::CompileOptions options = request.options();
-    options.dump_directory = settings.dump_kernels;
-    try {
-      return compiler.compile(request.source(), options);
-    } catch (const jit::CompileError&) {
-      throw;
-    } catch (const std::exception& error) {
-      // Not the source's fault, but the user wants to know whose kernel it was.
-      throw std::runtime_error("[" + request.source().kernel + "] " + error.what());
-    }
-  };
-  parts.load = [](const std::string& name, jit::CompiledKernel kernel) -> Ref<Pipeline> {
-    // It works, but not at the speed that was asked for: the author should know why.
-    if (!kernel.remark.empty()) {
-      std::fprintf(stderr, "holdfast: kernel \"%s\" runs on the reference lowering, slowly: %s\n",
-                   name.c_str(), kernel.remark.c_str());
-    }
-    return make_ref<JitKernel>(jit::CpuPipeline::load(name, std::move(kernel)));
-  };
-  // Known without loading the compiler.
-  parts.compiler_version = jit::default_compiler_version();
   parts.capacity = settings.kernel_cache_entries;
   parts.disk = make_disk_cache(settings);
   return parts;

@@ -382,7 +382,7 @@ void Queue::wait_for_input(const Event& event) {
                          "] binds an array of another stream that is not one of its inputs");
 }
 
-void Queue::add(Command command, void (*destroy)(void*)) {
+void Queue::add(Command&& command, void (*destroy)(void*)) {
   CommandList& list = open();
   if (destroy) {
     try {
@@ -398,7 +398,7 @@ void Queue::add(Command command, void (*destroy)(void*)) {
   add_bound(std::move(command), first, first_pending_binding_ - first);
 }
 
-void Queue::add_bound(Command command, uint32_t first_binding, uint32_t binding_count) {
+void Queue::add_bound(Command&& command, uint32_t first_binding, uint32_t binding_count) {
   CommandList& list = *open_;
   uint32_t index = static_cast<uint32_t>(list.commands.size());
   command.op = op_;

@@ -142,7 +142,7 @@ class Queue {
   // The list owns the pipeline from now on.
   void retain(const Pipeline& pipeline);
   // Takes the bindings since the previous command.
-  void add(Command command, void (*destroy)(void*));
+  void add(Command&& command, void (*destroy)(void*));
 
   Bin bin;
 
@@ -153,7 +153,7 @@ class Queue {
   void add_waits(std::span<const Event> events);
   static CommandList::AfterCompletion finish(CommandList& list);
   void take_back(Transaction& transaction);
-  void add_bound(Command command, uint32_t first_binding, uint32_t binding_count);
+  void add_bound(Command&& command, uint32_t first_binding, uint32_t binding_count);
   void retain(Buffer* buffer, Storage* storage, bool writes);
   // Buffers in this queue's space, for the op that is being encoded.
   Buffer* readable_here(Buffer* original);
@@ -168,7 +168,7 @@ class Queue {
   Device& device_;
   std::unique_ptr<DeviceQueue> device_queue_;
 
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::queue};
   // Guarded by mutex_.
   CommandList* open_ = nullptr;
   HazardTable hazards_;

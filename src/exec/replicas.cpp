@@ -1,6 +1,7 @@
 #include "exec/replicas.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -112,6 +113,23 @@ void* host_address(Buffer& original, bool writes) {
   void* address = on_host.buffer->storage()->address;
   if (writes) Replicas::keep_only(original, {std::move(on_host.buffer)});
   return address;
+}
+
+void read_bytes(Buffer& original, size_t begin, void* target, size_t bytes) {
+  if (Queue::encoding() || (!original.replicas() && space_of(original).is_host())) {
+    std::memcpy(target, static_cast<char*>(host_address(original, false)) + begin, bytes);
+    return;
+  }
+  Replica on_host = Replicas::find(original, host_memory());
+  Replica source = on_host.buffer ? std::move(on_host) : Replicas::any(original);
+  Storage& from = *source.buffer->storage();
+  if (!from.space->is_host()) {
+    wait_for_uses(from);
+  } else if (source.copied_by.queue) {
+    static_cast<Queue*>(source.copied_by.queue->owner)->wait(source.copied_by.serial);
+  }
+  if (Failure* failure = source.buffer->failure()) failure->raise();
+  from.space->read(from, begin, target, bytes);
 }
 
 }  // namespace holdfast::exec

@@ -57,7 +57,7 @@ struct Replica {
 };
 
 struct Replicas {
-  sync::SpinLock lock;
+  sync::SpinLock lock{sync::Rank::replicas};
   // Guarded by lock.
   bool original_is_valid = true;
   std::vector<Replica> valid;
@@ -80,5 +80,8 @@ struct Replicas {
 // host's are valid afterwards. Throws what went wrong, and OutOfMemory; while the calling thread
 // encodes an op, std::logic_error for bytes that are on a device only.
 void* host_address(Buffer& original, bool writes);
+
+// Reads a few bytes, outside of an op's encoding: elsewhere than on the host it copies these alone.
+void read_bytes(Buffer& original, size_t begin, void* target, size_t bytes);
 
 }  // namespace holdfast::exec

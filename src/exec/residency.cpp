@@ -36,7 +36,7 @@ Residency::Locks Residency::no_locks() {
   return {[](const void*, size_t) { return true; }, [](const void*, size_t) { return true; }};
 }
 
-void Residency::insert(Storage& storage, const char* op) noexcept {
+void Residency::insert(Storage& storage, sync::Held, const char* op) noexcept {
   try {
     if (limit() == 0 || !wire(storage)) waiting_.insert(&storage);
   } catch (const std::bad_alloc&) {
@@ -52,7 +52,7 @@ void Residency::insert(Storage& storage, const char* op) noexcept {
   }
 }
 
-void Residency::erase(Storage& storage) noexcept {
+void Residency::erase(Storage& storage, sync::Held) noexcept {
   if (storage.residency_set < 0) {
     if (storage.residency_refused) {
       refused_.fetch_sub(storage.capacity);
@@ -65,7 +65,7 @@ void Residency::erase(Storage& storage) noexcept {
   wire_waiting();
 }
 
-size_t Residency::set_limit(size_t new_limit) noexcept {
+size_t Residency::set_limit(size_t new_limit, sync::Held) noexcept {
   size_t previous = limit_.exchange(new_limit);
   while (wired_size() > new_limit && !members_.empty() && !mutated(Mutant::wired_lowered)) {
     Storage* storage = *members_.begin();

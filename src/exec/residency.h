@@ -34,15 +34,15 @@ class Residency {
   static Locks no_locks();
   explicit Residency(Locks locks = system_locks()) : locks_(locks) {}
 
-  // The caller (the allocator) sees to it that no two of these run at once.
+  // Under a lock of the caller, the allocator: no two of these run at once.
 
   // A storage was taken from the system, for `op`: it is wired, or waits. Never throws.
-  void insert(Storage& storage, const char* op = "") noexcept;
+  void insert(Storage& storage, sync::Held, const char* op = "") noexcept;
   // It goes back to the system. Others may be wired in its place.
-  void erase(Storage& storage) noexcept;
+  void erase(Storage& storage, sync::Held) noexcept;
   // Returns the previous limit. Raising it wires what waits; lowering it lets go of as much as is
   // above it.
-  size_t set_limit(size_t limit) noexcept;
+  size_t set_limit(size_t limit, sync::Held) noexcept;
 
   // Any thread.
   size_t limit() const { return limit_.load(std::memory_order_relaxed); }

@@ -12,6 +12,7 @@
 #include "exec/background.h"
 #include "exec/buffer_pool.h"
 #include "exec/layers/capture/capture.h"
+#include "exec/start.h"
 #include "exec/unhandled_failures.h"
 
 namespace holdfast::exec {
@@ -30,7 +31,6 @@ bool Runtime::is_running() { return state.load(std::memory_order_acquire) == Sta
 
 Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
   Failure::emergency();  // made while there is memory
-  compose(*this);
   pthread_atfork(nullptr, nullptr, [] {
     if (state.load() != State::running) return;
     state.store(State::forked);
@@ -42,7 +42,7 @@ Runtime::Runtime() : cpu_(make_cpu_device(environment::settings().threads)) {
                stderr);
   }
   state.store(State::running, std::memory_order_release);
-  capture::start_from_environment();
+  start::runtime(*this);
 }
 
 void Runtime::at_exit() {

@@ -46,17 +46,13 @@ class Runtime {
   // The memory that a device works on. Starts nothing for the CPU's.
   static MemorySpace& memory_of(const holdfast::Device& named);
 
-  // Gives the devices what encodes ops for them: the one function of this layer that is defined to
-  // its right (src/start), where all layers can be seen.
-  static void compose(Runtime& runtime);
-
  private:
   Runtime();
   static void at_exit();
 
   std::unique_ptr<CpuDevice> cpu_;
   std::unique_ptr<Device> gpu_;  // null: the CPU's cores, under a GPU's rules
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::runtime};
   // Guarded by mutex_. A queue lives as long as the process; `table_` is its place by index.
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<Queue*> pool_;
@@ -64,6 +60,14 @@ class Runtime {
   static constexpr int block = 256, blocks = 4096;
   std::atomic<std::atomic<Queue*>*> table_[blocks] = {};
 };
+
+// What kernels for the stream are compiled for: where its device has no kernels, the host runs
+// them.
+inline Target& target_of(const Stream& stream) {
+  Runtime& runtime = Runtime::get();
+  Target* target = runtime.queue(stream).device().target;
+  return target ? *target : *runtime.cpu_device().target;
+}
 
 // Each thread's default streams and device override.
 struct ThreadStreams {

@@ -4,8 +4,8 @@
 
 #include <holdfast/transforms.h>
 
+#include "base/byte_stream.h"
 #include "base/hash.h"
-#include "exec/byte_stream.h"
 #include "io/memory_reader.h"
 #include "io/support.h"
 #include "ops/support.h"
@@ -43,8 +43,6 @@ uint64_t aligned(uint64_t position) {
 Hash128 checksum_of(const array& a) { return hash_bytes({a.data<char>(), a.nbytes()}); }
 
 // --- writing ---
-
-using exec::ByteWriter;
 
 template <typename T>
 void write_list(ByteWriter& out, const T& values) {

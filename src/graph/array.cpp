@@ -1,11 +1,11 @@
 #include <holdfast/array.h>
-#include <holdfast/transforms.h>
+#include <holdfast/eval.h>
 
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 #include "exec/allocator.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
@@ -250,17 +250,26 @@ exec::Failure* failure_of(const Node& node) {
 
 }  // namespace
 
-void* array::data_address(bool writes) const {
-  if (!node()->data) return nullptr;
+// Who did not wait, or caught what `wait` threw, does not read what was never written.
+void array::note_host_access() const {
   if (exec::layers::want(exec::Layer::host_accesses)) [[unlikely]]
     tell_layers_of_access(*this);
-  // Who did not wait, or caught what `wait` threw, does not read what was never written.
-  if (exec::Failure* failure = failure_of(*node()); failure && !EncoderScope::current()) {
+  if (exec::Failure* failure = failure_of(*node()); failure && !EncoderScope::current())
     failure->raise();
-  }
+}
+
+void* array::data_address(bool writes) const {
+  if (!node()->data) return nullptr;
+  note_host_access();
   exec::Buffer& buffer = *exec::buffer_of(node()->data->buffer);
   exec::layers::on_address(buffer);
   return static_cast<char*>(exec::host_address(buffer, writes)) + node()->offset;
+}
+
+void array::read_first(void* target, size_t bytes) const {
+  note_host_access();
+  exec::read_bytes(*exec::buffer_of(node()->data->buffer), static_cast<size_t>(offset()), target,
+                   bytes);
 }
 
 // --- graph ---

@@ -8,7 +8,7 @@ namespace {
 // Waiting for a claim is rare and short: one place for all nodes.
 struct Waiting {
   sync::Atomic<int> threads{0};
-  sync::Mutex mutex;
+  sync::Mutex mutex{sync::Rank::claim};
   sync::CondVar given_up;
 };
 Waiting& waiting() {

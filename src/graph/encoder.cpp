@@ -9,38 +9,31 @@
 #include "exec/add_dispatch.h"
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
+#include "graph/node.h"
 
 namespace holdfast {
 
-std::pair<int64_t, int64_t> byte_interval(const array& a) {
-  int64_t item = static_cast<int64_t>(a.itemsize());
-  int64_t begin = a.offset();
-  if (a.flags().contiguous) {
+namespace {
+
+std::pair<int64_t, int64_t> interval_of(const detail::Node& node) {
+  int64_t item = node.dtype.size();
+  int64_t begin = node.offset;
+  if (node.flags.contiguous) {
     // Negative strides never make an array contiguous, so the range starts at the offset.
-    return {begin, begin + static_cast<int64_t>(a.data_size()) * item};
+    return {begin, begin + static_cast<int64_t>(node.data_size) * item};
   }
   int64_t end = begin + item;
   if (mutated(Mutant::byte_interval_of_views)) return {begin, end};
-  for (size_t i = 0; i < a.ndim(); ++i) {
-    int64_t reach = (a.shape()[i] - 1) * a.strides()[i] * item;
+  for (size_t i = 0; i < node.shape.size(); ++i) {
+    int64_t reach = (node.shape[i] - 1) * node.strides[i] * item;
     if (reach < 0) begin += reach;
     if (reach > 0) end += reach;
   }
   return {begin, end};
 }
 
-namespace {
-
-exec::Buffer* bound_buffer(const array& a) {
-  if (!a.data_shared_ptr()) {
-    throw std::logic_error(
-        "[encoder] bound an array that has no data yet; evaluate it or allocate it");
-  }
-  return exec::buffer_of(a.buffer());
-}
-
-exec::Elements elements_of(const array& a) {
-  switch (a.dtype().val()) {
+exec::Elements elements_of(Dtype dtype) {
+  switch (dtype.val()) {
     case Dtype::Val::float16:
       return exec::Elements::float16;
     case Dtype::Val::bfloat16:
@@ -53,6 +46,18 @@ exec::Elements elements_of(const array& a) {
     default:
       return exec::Elements::integers;
   }
+}
+
+// Binding is part of every operand of every op: it reads the node, without the array's accessors.
+Bound bind_node(exec::Queue& queue, const detail::Node& node, bool writes) {
+  if (!node.data) {
+    throw std::logic_error(
+        "[encoder] bound an array that has no data yet; evaluate it or allocate it");
+  }
+  if (node.size == 0) return {};
+  auto [begin, end] = interval_of(node);
+  return {queue.bind(exec::buffer_of(node.data->buffer), begin, end, node.offset, writes,
+                     elements_of(node.dtype))};
 }
 
 // Everything is bound, whether the kernel uses it or not: what is bound lives.
@@ -88,6 +93,8 @@ exec::BoundSlot bind_slot(Encoder& encoder, const exec::Pipeline& pipeline, uint
 
 }  // namespace
 
+std::pair<int64_t, int64_t> byte_interval(const array& a) { return interval_of(*a.node()); }
+
 thread_local EncoderScope* EncoderScope::innermost_ = nullptr;
 
 Encoder& Encoder::of(const Stream& stream) {
@@ -107,19 +114,13 @@ allocator::Buffer Encoder::allocate(size_t bytes) { return queue_.allocate(bytes
 void Encoder::allocate(array& out) { out.set_data(allocate(out.nbytes())); }
 
 Bound Encoder::input(const array& a) {
-  exec::Buffer* buffer = bound_buffer(a);
-  if (a.status() == array::evaluated) queue_.wait_for_input(a.event());
-  if (a.size() == 0) return {};
-  auto [begin, end] = byte_interval(a);
-  return {queue_.bind(buffer, begin, end, a.offset(), false, elements_of(a))};
+  const detail::Node& node = *a.node();
+  if (node.data && node.status.load(std::memory_order_acquire) == detail::Node::evaluated)
+    queue_.wait_for_input(node.event);
+  return bind_node(queue_, node, false);
 }
 
-Bound Encoder::output(array& a) {
-  exec::Buffer* buffer = bound_buffer(a);
-  if (a.size() == 0) return {};
-  auto [begin, end] = byte_interval(a);
-  return {queue_.bind(buffer, begin, end, a.offset(), true, elements_of(a))};
-}
+Bound Encoder::output(array& a) { return bind_node(queue_, *a.node(), true); }
 
 Bound Encoder::raw_input(const allocator::Buffer& buffer, int64_t begin, int64_t end) {
   return {queue_.bind(exec::buffer_of(buffer), begin, end, begin, false)};
@@ -129,30 +130,32 @@ Bound Encoder::raw_output(const allocator::Buffer& buffer, int64_t begin, int64_
   return {queue_.bind(exec::buffer_of(buffer), begin, end, begin, true)};
 }
 
-void** Encoder::addresses_of_bound() {
-  const size_t count = std::max<size_t>(queue_.pending_bindings(), 1);
-  return static_cast<void**>(parameters(count * sizeof(void*), alignof(void*)));
+Encoder::BodyPlace Encoder::place_with_addresses(size_t size, size_t alignment) {
+  constexpr size_t align = alignof(void*);
+  const size_t end_of_body = (size + align - 1) / align * align;
+  const size_t bytes = end_of_body + queue_.pending_bindings() * sizeof(void*);
+  void* body = parameters(bytes, std::max(alignment, align));
+  return {body, reinterpret_cast<void**>(static_cast<std::byte*>(body) + end_of_body)};
 }
 
 void* Encoder::parameters(size_t size, size_t alignment) {
   return queue_.parameters(size, alignment);
 }
 
-void Encoder::add_native(const char* op, int64_t tasks, int64_t work, void** addresses, void* place,
+void Encoder::add_native(const Native& native, BodyPlace place,
                          void (*destroy)(void*), void (*run)(void*, int64_t, int64_t)) {
   if (!queue_.device().memory.is_host()) {
-    if (destroy) destroy(place);
+    if (destroy) destroy(place.body);
     throw exec::NoKernel();
   }
   exec::Command command;
-  command.detail = op;
-  command.tasks = tasks;
-  command.work = work;
-  command.parameters = place;
+  command.detail = native.op;
+  command.tasks = native.tasks;
+  command.work = native.work;
+  command.parameters = place.body;
   command.run = run;
-  command.addresses = addresses;
-  // Host callbacks state no work; what moves bytes waits for nothing.
-  command.may_wait = work == 0 && !mutated(Mutant::functions_may_wait);
+  command.addresses = place.addresses;
+  command.may_wait = native.may_wait && !mutated(Mutant::functions_may_wait);
   queue_.add(std::move(command), destroy);
 }
 

@@ -1,12 +1,12 @@
 // Evaluation: orders the graph, forms fused groups, claims, encodes, submits.
-#include <holdfast/transforms.h>
+#include <holdfast/eval.h>
 
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 #include "base/environment.h"
 #include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
@@ -151,20 +151,37 @@ class Evaluator {
     waits_.push_back(event);
   }
 
-  // Calls `encode(queue)`, which encodes one op in a transaction. What the device has no kernel for
-  // is encoded for the host, and its outputs are copied to the device.
+  // Calls `encode(queue)`, which encodes one op in a transaction, until all kernels that it needs
+  // are there: they are compiled, and waited for, with no queue locked.
+  template <class Encode, class Outputs>
+  static Event encode_with_kernels(exec::Queue& queue, Encode encode, Outputs outputs) {
+    exec::KernelsAtHand kernels;
+    while (true) {
+      Ref<const exec::KernelRequest> missing;
+      try {
+        return encode(queue);
+      } catch (const exec::NotReady& kernel) {
+        missing = kernel.request;
+      }
+      for (array* output : outputs()) output->node()->data.reset();
+      kernels.add(missing);
+    }
+  }
+
+  // What the device has no kernel for is encoded for the host, and its outputs are copied to the
+  // device.
   template <class Encode, class Outputs>
   Event encode_on_device_or_host(exec::Queue& queue, std::span<const array> inputs, Encode encode,
                                  Outputs outputs) {
     try {
-      return encode(queue);
+      return encode_with_kernels(queue, encode, outputs);
     } catch (const exec::NoKernel&) {
     }
     const std::vector<array*> made = outputs();
     for (array* output : made) output->node()->data.reset();
     exec::Queue& host = touch(queue.host_queue());
     collect_waits(host, inputs);
-    const Event event = encode(host);
+    const Event event = encode_with_kernels(host, encode, outputs);
     if (&host == &queue || !event.valid()) return event;
     host.flush(event.serial());
     touch(queue);
@@ -240,16 +257,20 @@ class Evaluator {
     std::shared_ptr<Primitive> kept = is_of_library ? nullptr : n.primitive;
     std::vector<array> given = is_of_library ? std::vector<array>() : outputs_;
     std::vector<array>& outputs = is_of_library ? outputs_ : given;
-    primitive.prepare();
+    Op* op = is_of_library ? static_cast<Op*>(&primitive) : nullptr;
     auto encode_for = [&](exec::Queue& chosen) {
+      std::unique_ptr<const Prepared> prepared =
+          op ? op->prepare(chosen.device(), n.inputs, outputs) : nullptr;
       exec::Queue::Transaction transaction(chosen, literal_name(primitive), primitive.label(),
                                            waits_);
-      EncoderScope scope(chosen, keep);
+      EncoderScope scope(chosen, is_of_library, keep);
       std::optional<OpNoteWriter> note;
       if (exec::capture::wants_notes()) note.emplace(n.inputs);
       // A program's primitive may take addresses of its inputs.
       if (!is_of_library) bring_inputs(chosen, n.inputs);
-      if (primitive.device() == Device::gpu && &chosen == &queue) {
+      if (op) {
+        op->encode_prepared(scope.encoder, prepared.get(), n.inputs, outputs);
+      } else if (primitive.device() == Device::gpu && &chosen == &queue) {
         primitive.eval_gpu(n.inputs, outputs);
       } else {
         primitive.eval_cpu(n.inputs, outputs);

@@ -3,6 +3,7 @@
 #include <holdfast/errors.h>
 #include <holdfast/validation.h>
 
+#include <cstring>
 #include <new>
 #include <set>
 #include <string>
@@ -41,14 +42,17 @@ void rethrow_with_op(const char* op) {
 }
 
 const char* literal_name(const Primitive& primitive) {
-  if (primitive.traits().name_is_literal) return primitive.name();
+  const char* name = primitive.name();
+  if (primitive.traits().name_is_literal) return name;
+  // Often the same as for the op before.
+  thread_local const char* last = "";
+  if (std::strcmp(last, name) == 0) return last;
   static sync::Mutex mutex;
   static auto* names = new std::set<std::string, std::less<>>;
   std::lock_guard guard(mutex);
-  const char* name = primitive.name();
   auto found = names->find(std::string_view(name));
   if (found == names->end()) found = names->insert(name).first;
-  return found->c_str();
+  return last = found->c_str();
 }
 
 }  // namespace holdfast

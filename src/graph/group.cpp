@@ -1,6 +1,6 @@
 #include "graph/group.h"
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 #include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "graph/claim.h"
@@ -130,7 +130,7 @@ Event Group::encode(exec::Queue& queue, std::span<const Event> waits, bool keep_
   uint32_t donatable = keeps_inputs ? 0 : donatable_inputs(queue);
   Primitive& last = last_primitive();
   exec::Queue::Transaction transaction(queue, last.name(), last.label(), waits);
-  EncoderScope scope(queue);
+  EncoderScope scope(queue, true);
   std::optional<OpNoteWriter> note;
   if (exec::capture::wants_notes()) note.emplace(inputs_);
   FusedGroup group{&nodes_.front().shape(), inputs_, donatable, steps_};

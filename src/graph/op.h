@@ -13,11 +13,13 @@
 namespace holdfast {
 
 namespace kernels {
-class Prepared;
+class BackendCache;
 }
 
 using detail::FusableOp;
 using detail::Op;
+using detail::Prepared;
+using detail::PreparedOp;
 
 namespace detail {
 // The node or nodes of one call whose inputs the op has checked; programs make theirs with `array`
@@ -49,7 +51,9 @@ struct detail::FusedGroup {
   uint32_t donatable;          // bit i: input i
   std::span<FusedStep> steps;  // in order of evaluation
   // Of a group that comes again and again, with other arrays: what the backend keeps with it.
-  kernels::Prepared* prepared = nullptr;
+  kernels::BackendCache* cache = nullptr;
+  // What the backend has made ready for this call (Backend::prepare_fused).
+  const Prepared* prepared = nullptr;
 };
 using detail::FusedGroup;
 

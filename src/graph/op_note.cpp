@@ -8,9 +8,6 @@
 namespace holdfast {
 namespace {
 
-using exec::ByteReader;
-using exec::ByteWriter;
-
 template <class T>
 constexpr bool is_list = requires(T t) { t.push_back(t[0]); } && !std::is_same_v<T, std::string>;
 

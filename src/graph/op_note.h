@@ -1,7 +1,7 @@
 // What an op was called with, for a capture: enough to call it again where its commands are native
 // code, which no file can hold.
 //
-// The text, as exec::ByteWriter writes it:
+// The text, as ByteWriter writes it:
 //   count of inputs, each a view                     (see OpView)
 //   count of calls, each: kind, count of state values, each (alternative, value); count of
 //   operands,
@@ -19,8 +19,8 @@
 
 #include <holdfast/array.h>
 
+#include "base/byte_stream.h"
 #include "devices/command_list.h"
-#include "exec/byte_stream.h"
 #include "graph/op.h"
 #include "graph/record.h"
 
@@ -68,7 +68,7 @@ class OpNoteWriter {
   void call(const Record& record, std::span<const uint32_t> operands,
             std::span<const array> results);
 
-  exec::ByteWriter text_;
+  ByteWriter text_;
   exec::NotedOp noted_;
   uint32_t inputs_;
 };

@@ -5,6 +5,7 @@
 
 #include <holdfast/utils.h>
 
+#include "exec/queue.h"
 #include "graph/op.h"
 
 namespace holdfast {
@@ -56,7 +57,8 @@ void encode_checked(Op& op, const std::vector<array>& inputs, std::vector<array>
     }
     op.check(inputs, shapes, dtypes);
   }
-  op.encode(encoder, inputs, outputs);
+  exec::Device& device = encoder.queue().device();
+  op.encode_prepared(encoder, op.prepare(device, inputs, outputs).get(), inputs, outputs);
 }
 }  // namespace
 
@@ -67,6 +69,12 @@ void Op::eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs)
   encode_checked(*this, inputs, outputs);
 }
 std::optional<Record> Op::record() const { return std::nullopt; }
+
+void PreparedOp::encode(Encoder& encoder, const std::vector<array>& inputs,
+                        std::vector<array>& outputs) {
+  exec::Device& device = encoder.queue().device();
+  encode_prepared(encoder, prepare(device, inputs, outputs).get(), inputs, outputs);
+}
 
 // A group of one: for whoever evaluates the primitive by hand.
 void FusableOp::encode(Encoder& encoder, const std::vector<array>& inputs,

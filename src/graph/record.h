@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <holdfast/array.h>
+#include <holdfast/stream.h>
 
 namespace holdfast {
 
@@ -23,7 +24,19 @@ struct Record {
   std::string kind;  // which op: a row of ops/recorded_calls.cpp
   std::vector<RecordedValue> state;
 };
+
+// A record called again: with these inputs, for outputs like these.
+struct RecordedCall {
+  std::vector<array> inputs;
+  std::vector<Shape> shapes;  // of the outputs: for ops that were given a shape
+  std::vector<Dtype> dtypes;
+  Stream stream;
+
+  // The inputs; std::invalid_argument unless they are `count`.
+  const std::vector<array>& exactly(size_t count) const;
+};
 }  // namespace detail
 using detail::Record;
+using detail::RecordedCall;
 
 }  // namespace holdfast

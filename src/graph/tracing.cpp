@@ -1,4 +1,4 @@
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 
 namespace holdfast::detail {
 namespace {

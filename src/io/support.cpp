@@ -6,8 +6,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include <holdfast/eval.h>
 #include <holdfast/ops.h>
-#include <holdfast/transforms.h>
 
 #include "exec/file_origins.h"
 #include "ops/support.h"
@@ -90,9 +90,18 @@ void swap_element_bytes(char* data, size_t bytes, size_t item) {
   for (size_t i = 0; i + item <= bytes; i += item) std::reverse(data + i, data + i + item);
 }
 
-// A reader that a program made may wait for whatever it likes: none, as for a host callback.
-int64_t stated_work(const Reader& reader, size_t bytes) {
-  return reader.reads_in_parallel() ? static_cast<int64_t>(bytes) : 0;
+// A reader that a program made may wait for whatever it likes, as a host callback may; it reads all
+// at once.
+template <typename Read>
+void encode_read(Encoder& encoder, const Reader& reader, int64_t tasks, size_t bytes, Read read) {
+  if (reader.reads_in_parallel()) {
+    encoder.native(encoder.op(), tasks, static_cast<int64_t>(bytes), std::move(read));
+  } else {
+    encoder.host_callback(encoder.op(),
+                          [read = std::move(read), tasks](const NativeContext& context) mutable {
+                            read(context, 0, tasks);
+                          });
+  }
 }
 
 // Reads its elements from the file when it is evaluated.
@@ -113,18 +122,17 @@ class Load final : public Op {
     size_t bytes = out.nbytes();
     bool parallel = reader_->reads_in_parallel();
     size_t chunk = parallel ? read_chunk : bytes;
-    encoder.native(encoder.op(), static_cast<int64_t>((bytes + chunk - 1) / chunk),
-                   stated_work(*reader_, bytes),
-                   [=, reader = reader_, offset = offset_](const NativeContext& context,
-                                                           int64_t begin, int64_t end) {
-                     char* to = context.data(target);
-                     size_t first = static_cast<size_t>(begin) * chunk;
-                     size_t last = std::min(bytes, static_cast<size_t>(end) * chunk);
-                     reader->read(to + first, last - first, offset + first);
-                     if (item > 1) swap_element_bytes(to + first, last - first, item);
-                     // Any byte but 0 is true; ops take bools to be 0 or 1.
-                     for (size_t i = first; is_bool && i < last; ++i) to[i] = to[i] != 0;
-                   });
+    encode_read(encoder, *reader_, static_cast<int64_t>((bytes + chunk - 1) / chunk), bytes,
+                [=, reader = reader_, offset = offset_](const NativeContext& context, int64_t begin,
+                                                        int64_t end) {
+                  char* to = context.data(target);
+                  size_t first = static_cast<size_t>(begin) * chunk;
+                  size_t last = std::min(bytes, static_cast<size_t>(end) * chunk);
+                  reader->read(to + first, last - first, offset + first);
+                  if (item > 1) swap_element_bytes(to + first, last - first, item);
+                  // Any byte but 0 is true; ops take bools to be 0 or 1.
+                  for (size_t i = first; is_bool && i < last; ++i) to[i] = to[i] != 0;
+                });
   }
 
  private:
@@ -167,8 +175,8 @@ class LoadConverted final : public Op {
       grain = blocks_;
       tasks = 1;
     }
-    encoder.native(
-        encoder.op(), tasks, stated_work(*reader_, out.nbytes()),
+    encode_read(
+        encoder, *reader_, tasks, out.nbytes(),
         [=, reader = reader_, offset = offset_, blocks = blocks_, block_bytes = block_bytes_,
          convert = convert_](const NativeContext& context, int64_t begin, int64_t end) {
           std::vector<char> source;

@@ -11,6 +11,7 @@
 // (Encoder::allocate, or what an input that is not needed any more leaves).
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -151,13 +152,18 @@ class Backend {
 
   // --- element-wise programs ---
 
+  // Called with no queue locked, for a group with a cache: what `fused` is given as
+  // FusedGroup::prepared on that device. Null: nothing.
+  virtual std::unique_ptr<const Prepared> prepare_fused(exec::Device& /*device*/,
+                                                        const FusedGroup& /*group*/) {
+    return nullptr;
+  }
   // One pass over the group's shape.
   virtual void fused(Encoder& encoder, const FusedGroup& group);
   virtual void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
                     std::vector<array>& outputs);
 };
 
-// Of the device that the encoder's queue runs on.
 inline Backend& backend_of(Encoder& encoder) { return *encoder.queue().device().backend; }
 
 }  // namespace holdfast::kernels

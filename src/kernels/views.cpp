@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "devices/memory.h"
 #include "kernels/plan/layout.h"
 
 namespace holdfast {
@@ -87,6 +88,12 @@ bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& t
     room /= target[i];
   }
   return true;
+}
+
+bool is_aligned_everywhere(const array& in, size_t bytes) {
+  const exec::Storage& storage = *exec::buffer_of(in.buffer())->storage();
+  uintptr_t begin = storage.adopted ? reinterpret_cast<uintptr_t>(storage.address) : 0;
+  return (begin + static_cast<uintptr_t>(in.offset())) % bytes == 0;
 }
 
 }  // namespace holdfast

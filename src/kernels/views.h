@@ -29,4 +29,8 @@ void share(const array& in, array& out, const Strides& strides, int64_t offset =
 bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& target,
                       Strides& result);
 
+// Does `in` start where an element of `bytes` bytes (a power of two) may, in every memory that it
+// is in? Memory of the library begins at such a place, a program's need not.
+bool is_aligned_everywhere(const array& in, size_t bytes);
+
 }  // namespace holdfast

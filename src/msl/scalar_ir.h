@@ -23,6 +23,7 @@
 //   - `half` and `bfloat` are the IR types half and bfloat; their arithmetic is already written as
 //   IR arithmetic of
 //     the type that MSL prescribes (a lowering must keep the rounding after each operation);
+//   - loads whose bytes are read once are !nontemporal;
 //   - values are scalars; vectors may appear only as the type of loads and stores and of bit casts
 //   of these;
 //   - barriers and cross-lane calls are `convergent`.
@@ -61,6 +62,9 @@ struct LoweringTraits {
   // llvm.exp2 and llvm.log2 of float are left where the source asks for no more than about 20 bits
   // (fast::exp, exponentials of half). Otherwise there are none.
   bool has_approximations = false;
+  // The rows of intrinsics.def for include/holdfast/tile.h are left as calls: those that touch no
+  // memory, and those that do.
+  bool has_tile_instructions = false, has_tile_memory = false;
 };
 
 inline constexpr const char* intrinsic_prefix = "__hf_";

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 
 #include "ops/reduction.h"
 #include "ops/views.h"

@@ -186,6 +186,10 @@ bool detail::Elementwise::is_equivalent(const Primitive& other) const {
 
 std::optional<Record> detail::Elementwise::record() const { return Record{name(), {}}; }
 
+std::vector<array> detail::Elementwise::call_again(const RecordedCall& call) const {
+  return holdfast::call_again(*record(), call);
+}
+
 std::vector<Shape> detail::Elementwise::output_shapes(const std::vector<array>& inputs) {
   check_count(static_cast<ElementwiseOp>(traits_.elementwise), inputs);
   Shape shape = inputs[0].shape();
@@ -208,6 +212,10 @@ bool AsType::is_equivalent(const Primitive& other) const {
 }
 
 std::optional<Record> AsType::record() const { return Record{name(), {dtype_}}; }
+
+std::vector<array> AsType::call_again(const RecordedCall& call) const {
+  return holdfast::call_again(*record(), call);
+}
 
 std::vector<Shape> AsType::output_shapes(const std::vector<array>& inputs) {
   return {only(inputs).shape()};

@@ -3,8 +3,8 @@
 #include <memory>
 #include <set>
 
-#include "devices/cpu/jit/dispatch.h"
-#include "exec/byte_stream.h"
+#include "base/byte_stream.h"
+#include "exec/runtime.h"
 #include "ops/metal_kernel.h"
 
 namespace holdfast::fast {
@@ -41,9 +41,11 @@ class Kernel {
     check_arguments(inputs, shapes, dtypes);
     CustomKernel::Sizes grid_sizes = checked_grid(grid, "the grid");
     CustomKernel::Sizes group_sizes = checked_grid(threadgroup, "the threadgroup");
-    check_threads(grid_sizes, group_sizes);
+    const Stream stream = to_stream(s);
+    exec::Target& target = exec::target_of(stream);
+    check_threads(grid_sizes, group_sizes, target.limits());
     Ref<const KernelVariant> variant = variant_for(
-        inputs, dtypes, template_arguments,
+        target, inputs, dtypes, template_arguments,
         {std::min(grid_sizes[0], group_sizes[0]), std::min(grid_sizes[1], group_sizes[1]),
          std::min(grid_sizes[2], group_sizes[2])});
     if (verbose) {
@@ -52,8 +54,8 @@ class Kernel {
       std::fflush(stdout);
     }
     auto primitive = std::allocate_shared<CustomKernel>(
-        PoolAllocator<CustomKernel>(), to_stream(s), name_, std::move(variant), grid_sizes,
-        group_sizes, init_value, ensure_row_contiguous_);
+        PoolAllocator<CustomKernel>(), stream, name_, std::move(variant), grid_sizes, group_sizes,
+        init_value, ensure_row_contiguous_);
     if (shapes.size() == 1)
       return {detail::make_checked(shapes[0], dtypes[0], std::move(primitive), inputs)};
     return detail::make_all_checked(shapes, dtypes, primitive, inputs);
@@ -96,7 +98,8 @@ class Kernel {
     return {static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z)};
   }
 
-  void check_threads(const CustomKernel::Sizes& grid, const CustomKernel::Sizes& group) const {
+  void check_threads(const CustomKernel::Sizes& grid, const CustomKernel::Sizes& group,
+                     const exec::KernelLimits& limits) const {
     int64_t threads = 1, groups = 1;
     bool is_large = false;
     for (size_t i = 0; i < 3; ++i) {
@@ -106,9 +109,9 @@ class Kernel {
       is_large = is_large || groups > most_threadgroups / count;
       if (!is_large) groups *= count;
     }
-    if (threads > jit::max_threads_per_threadgroup) {
+    if (threads > limits.max_threads_per_threadgroup) {
       throw std::invalid_argument(text("[", name_, "] a threadgroup may have at most ",
-                                       jit::max_threads_per_threadgroup, " threads, got (",
+                                       limits.max_threads_per_threadgroup, " threads, got (",
                                        group[0], ", ", group[1], ", ", group[2], ")"));
     }
     if (is_large) {
@@ -117,11 +120,13 @@ class Kernel {
     }
   }
 
-  // What decides the generated source, as bytes: dtypes and kinds of the inputs, dtypes of the
+  // What decides the kernel, as bytes: the target, dtypes and kinds of the inputs, dtypes of the
   // outputs, template values.
-  std::string describe(const std::vector<array>& inputs, const std::vector<Dtype>& dtypes,
+  std::string describe(const exec::Target& target, const std::vector<array>& inputs,
+                       const std::vector<Dtype>& dtypes,
                        const TemplateArguments& template_arguments) const {
-    exec::ByteWriter out;
+    ByteWriter out;
+    out.value(reinterpret_cast<uintptr_t>(&target));
     for (const array& input : inputs) {
       out.value(input.dtype().val());
       // Fewer than 8 elements: constant memory; none of the dimensions: a reference.
@@ -138,11 +143,11 @@ class Kernel {
     return out.take();
   }
 
-  Ref<const KernelVariant> variant_for(const std::vector<array>& inputs,
+  Ref<const KernelVariant> variant_for(exec::Target& target, const std::vector<array>& inputs,
                                        const std::vector<Dtype>& dtypes,
                                        const TemplateArguments& template_arguments,
                                        const CustomKernel::Sizes& threadgroup) {
-    std::string description = describe(inputs, dtypes, template_arguments);
+    std::string description = describe(target, inputs, dtypes, template_arguments);
     {
       std::lock_guard guard(mutex_);
       for (size_t i = 0; i < variants_.size(); ++i) {
@@ -152,14 +157,15 @@ class Kernel {
         return variants_[0].variant;
       }
     }
-    Ref<const KernelVariant> made = make_variant(inputs, dtypes, template_arguments, threadgroup);
+    Ref<const KernelVariant> made =
+        make_variant(target, inputs, dtypes, template_arguments, threadgroup);
     std::lock_guard guard(mutex_);
     if (variants_.size() == kept_variants) variants_.pop_back();
     variants_.insert(variants_.begin(), {std::move(description), made});
     return made;
   }
 
-  Ref<const KernelVariant> make_variant(const std::vector<array>& inputs,
+  Ref<const KernelVariant> make_variant(exec::Target& target, const std::vector<array>& inputs,
                                         const std::vector<Dtype>& dtypes,
                                         const TemplateArguments& template_arguments,
                                         const CustomKernel::Sizes& threadgroup) const;
@@ -173,11 +179,12 @@ class Kernel {
   const std::shared_ptr<const msl::Signature> signature_;
   const char* const name_;
   const bool ensure_row_contiguous_;
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::kernel_variants};
   std::vector<Described> variants_;  // guarded by mutex_
 };
 
-Ref<const KernelVariant> Kernel::make_variant(const std::vector<array>& inputs,
+Ref<const KernelVariant> Kernel::make_variant(exec::Target& target,
+                                              const std::vector<array>& inputs,
                                               const std::vector<Dtype>& dtypes,
                                               const TemplateArguments& template_arguments,
                                               const CustomKernel::Sizes& threadgroup) const {
@@ -189,10 +196,9 @@ Ref<const KernelVariant> Kernel::make_variant(const std::vector<array>& inputs,
   auto variant = make_ref<KernelVariant>();
   variant->signature = signature_;
   variant->template_arguments = template_arguments;
-  jit::CompileOptions options = exec::user_kernel_options(signature_->guard);
+  exec::KernelOptions options = exec::user_kernel_options(signature_->guard);
   options.threadgroup = threadgroup;
-  variant->request = make_ref<exec::KernelRequest>(std::move(generated.source), std::move(options),
-                                                   exec::KernelLibrary::get().compiler_version());
+  variant->request = make_ref<exec::KernelRequest>(std::move(generated.source), options, target);
   variant->slots = std::move(generated.slots);
   return variant;
 }

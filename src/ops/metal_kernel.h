@@ -26,13 +26,13 @@ struct KernelVariant : RefCounted {
   std::vector<msl::SignatureSlot> slots;  // by [[buffer(n)]]
 };
 
-class CustomKernel final : public Op {
+class CustomKernel final : public PreparedOp {
  public:
   using Sizes = std::array<uint32_t, 3>;
   // `name` must outlive the process.
   CustomKernel(Stream stream, const char* name, Ref<const KernelVariant> variant, Sizes grid,
                Sizes threadgroup, std::optional<float> init_value, bool ensure_row_contiguous)
-      : Op(stream),
+      : PreparedOp(stream),
         name_(name),
         variant_(std::move(variant)),
         grid_(grid),
@@ -41,15 +41,19 @@ class CustomKernel final : public Op {
         ensure_row_contiguous_(ensure_row_contiguous) {}
 
   // Compiles the kernel or finds it.
-  void prepare() override;
-  void encode(Encoder& encoder, const std::vector<array>& inputs,
-              std::vector<array>& outputs) override;
+  std::unique_ptr<const Prepared> prepare(exec::Device& device, const std::vector<array>& inputs,
+                                          std::vector<array>& outputs) override;
+  void encode_prepared(Encoder& encoder, const Prepared* prepared, const std::vector<array>& inputs,
+                       std::vector<array>& outputs) override;
   // The kernel's: errors and traces say which one it was.
   const char* name() const override { return name_; }
   bool is_equivalent(const Primitive& other) const override;
   // All that metal_kernel and the kernel were called with, and the same calls again.
   static constexpr const char* recorded_as = "CustomKernel";
   std::optional<Record> record() const override;
+  std::vector<array> call_again(const RecordedCall& call) const override {
+    return holdfast::call_again(*record(), call);
+  }
   static std::vector<array> call(const RecordedCall& call, const std::vector<RecordedValue>& state);
 
  private:

@@ -6,13 +6,10 @@
 namespace holdfast::fast {
 namespace {
 
-// The pipeline on its way from `prepare` to `encode`, which follows on the same thread. The
-// primitive cannot carry it: several nodes may share it, on several threads.
-struct Prepared {
-  const KernelVariant* variant = nullptr;
-  Ref<exec::Pipeline> pipeline;
+struct PreparedKernel final : Prepared {
+  explicit PreparedKernel(Ref<exec::Pipeline> found) : pipeline(std::move(found)) {}
+  const Ref<exec::Pipeline> pipeline;
 };
-thread_local Prepared prepared;
 
 void fill(Encoder& encoder, array& output, float value) {
   dispatch_dtype(output.dtype(), [&](auto tag) {
@@ -24,18 +21,20 @@ void fill(Encoder& encoder, array& output, float value) {
 
 }  // namespace
 
-void CustomKernel::prepare() {
-  prepared.variant = variant_.get();
-  prepared.pipeline = exec::KernelLibrary::get().get(variant_->request);
+std::unique_ptr<const Prepared> CustomKernel::prepare(exec::Device& device,
+                                                      const std::vector<array>&,
+                                                      std::vector<array>&) {
+  if (!device.target) throw exec::NoKernel();
+  Ref<const exec::KernelRequest> request = variant_->request;
+  // The host runs what the stream's device has no kernels for.
+  if (&request->target() != device.target) {
+    request = make_ref<exec::KernelRequest>(request->source(), request->options(), *device.target);
+  }
+  return std::make_unique<PreparedKernel>(exec::KernelLibrary::get().get(request));
 }
 
-void CustomKernel::encode(Encoder& encoder, const std::vector<array>& inputs,
-                          std::vector<array>& outputs) {
-  Prepared found = std::exchange(prepared, {});
-  if (found.variant != variant_.get()) {
-    found.pipeline = exec::KernelLibrary::get().get(variant_->request);
-  }
-
+void CustomKernel::encode_prepared(Encoder& encoder, const Prepared* prepared,
+                                   const std::vector<array>& inputs, std::vector<array>& outputs) {
   // Never shared with an input: the body may write an output before it has read its inputs.
   for (array& output : outputs) {
     encoder.allocate(output);
@@ -80,8 +79,8 @@ void CustomKernel::encode(Encoder& encoder, const std::vector<array>& inputs,
         break;
     }
   }
-  encoder.dispatch(*found.pipeline, {bindings.data(), bindings.size()},
-                   {grid_[0], grid_[1], grid_[2]},
+  encoder.dispatch(*static_cast<const PreparedKernel*>(prepared)->pipeline,
+                   {bindings.data(), bindings.size()}, {grid_[0], grid_[1], grid_[2]},
                    {threadgroup_[0], threadgroup_[1], threadgroup_[2]});
 }
 

@@ -18,6 +18,7 @@
 
 #include "graph/op.h"
 #include "graph/record.h"
+#include "ops/recorded_calls.h"
 
 namespace holdfast {
 
@@ -86,6 +87,10 @@ class Recorded : public Base {
     } else {
       return Record{self().name(), recorded_values(self().members())};
     }
+  }
+
+  std::vector<array> call_again(const RecordedCall& call) const final {
+    return holdfast::call_again(*record(), call);
   }
 
   bool has_vmap_rule() const final {

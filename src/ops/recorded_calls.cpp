@@ -481,14 +481,6 @@ const ElementwiseTable& elementwise_table() {
 
 }  // namespace
 
-const std::vector<array>& RecordedCall::exactly(size_t count) const {
-  if (inputs.size() != count) {
-    throw std::invalid_argument(
-        text("expected ", count, count == 1 ? " input" : " inputs", ", got ", inputs.size()));
-  }
-  return inputs;
-}
-
 std::vector<array> call_again(const Record& record, const RecordedCall& call) {
   if (call.shapes.empty() || call.shapes.size() != call.dtypes.size()) {
     throw std::invalid_argument("expected a shape and a dtype for each output");

@@ -3,7 +3,7 @@
 #include <limits>
 #include <optional>
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 
 #include "ops/dynamic_shape.h"
 #include "ops/inner.h"
@@ -100,6 +100,10 @@ bool detail::Reduction::is_equivalent(const Primitive& other) const {
 
 std::optional<Record> detail::Reduction::record() const {
   return Record{"Reduce", {int{op_}, axes_, keepdims_}};
+}
+
+std::vector<array> detail::Reduction::call_again(const RecordedCall& call) const {
+  return holdfast::call_again(*record(), call);
 }
 
 void detail::Reduction::encode(Encoder& encoder, const std::vector<array>& inputs,

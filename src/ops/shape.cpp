@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <holdfast/transforms_impl.h>
+#include <holdfast/tracing.h>
 #include "ops/dynamic_shape.h"
 #include "ops/views.h"
 

@@ -123,7 +123,7 @@ void View::encode(Encoder& encoder, const std::vector<array>& inputs, std::vecto
   int64_t from = static_cast<int64_t>(in.itemsize());
   int64_t to = static_cast<int64_t>(out.itemsize());
   Strides strides = in.strides();
-  bool fits = reinterpret_cast<uintptr_t>(in.data<char>()) % static_cast<uintptr_t>(to) == 0;
+  bool fits = is_aligned_everywhere(in, out.itemsize());
   if (from != to && in.ndim() > 0) {
     fits = fits && (strides.back() == 1 || in.shape().back() == 1);
     strides.back() = 1;

@@ -1,18 +1,34 @@
-// Where the process is put together: which backend encodes ops for which device.
+// Where the process is put together: which backend encodes ops for which device, what kernels are
+// compiled for there, and which layers run from the start.
 #include "base/environment.h"
+#include "devices/cpu/cpu_target.h"
 #include "devices/simulated/simulated_gpu.h"
+#include "exec/layers/capture/capture.h"
+#include "exec/layers/chaos/chaos.h"
+#include "exec/layers/validation/validator.h"
 #include "exec/runtime.h"
+#include "exec/start.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/metal/metal_backend.h"
 
-namespace holdfast::exec {
+namespace holdfast::start {
 
-void Runtime::compose(Runtime& runtime) {
-  runtime.cpu_device().backend = &kernels::cpu::CpuBackend::get();
-  if (environment::settings().gpu == environment::Gpu::simulated) {
-    std::unique_ptr<Device> gpu = make_simulated_gpu(runtime.cpu_device());
-    gpu->backend = &kernels::Backend::none();
-    runtime.install_gpu(std::move(gpu));
-  }
+void before_first_buffer() {
+  validation::start_from_environment();
+  exec::chaos::start_from_environment();
 }
 
-}  // namespace holdfast::exec
+void runtime(exec::Runtime& runtime) {
+  exec::Device& cpu = runtime.cpu_device();
+  cpu.backend = &kernels::cpu::CpuBackend::get();
+  cpu.target = &exec::cpu_target();
+  if (environment::settings().gpu == environment::Gpu::simulated) {
+    std::unique_ptr<exec::Device> gpu = exec::make_simulated_gpu(runtime.cpu_device());
+    gpu->backend = &kernels::metal::MetalBackend::get();
+    gpu->target = cpu.target;
+    runtime.install_gpu(std::move(gpu));
+  }
+  exec::capture::start_from_environment();
+}
+
+}  // namespace holdfast::start

@@ -33,25 +33,46 @@ CompiledSteps::CompiledSteps(std::span<const Call* const> calls, std::span<const
   for (int output : outputs) outputs_.push_back(places.at(output) - FusedStep::result);
 }
 
-void CompiledSteps::encode(Encoder& encoder, const std::vector<array>& inputs,
-                           std::vector<array>& outputs) {
-  const Shape& shape = outputs.back().shape();
-  bool one_shape = std::all_of(outputs.begin(), outputs.end(),
-                               [&](const array& output) { return output.shape() == shape; });
-  if (!one_shape) {
+namespace {
+
+bool have_one_shape(const std::vector<array>& outputs) {
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [&](const array& output) { return output.shape() == outputs.back().shape(); });
+}
+
+}  // namespace
+
+CompiledSteps::Steps CompiledSteps::steps_to(std::vector<array>& outputs) const {
+  Steps steps(steps_.begin(), steps_.end());
+  for (size_t k = 0; k < outputs.size(); ++k) steps[outputs_[k]].output = &outputs[k];
+  return steps;
+}
+
+std::unique_ptr<const Prepared> CompiledSteps::prepare(exec::Device& device,
+                                                       const std::vector<array>& inputs,
+                                                       std::vector<array>& outputs) {
+  if (!have_one_shape(outputs)) return nullptr;
+  Steps steps = steps_to(outputs);
+  return device.backend->prepare_fused(
+      device, {&outputs.back().shape(), inputs, 0, std::span(steps.data(), steps.size()), &cache_});
+}
+
+void CompiledSteps::encode(Encoder& encoder, const Prepared* prepared,
+                           const std::vector<array>& inputs, std::vector<array>& outputs) {
+  if (!have_one_shape(outputs)) {
     for (size_t k = 0; k < outputs.size(); ++k) {
       encode_separately(encoder, inputs, outputs[k], outputs_[k]);
     }
     return;
   }
-  SmallVector<FusedStep, 16> steps(steps_.begin(), steps_.end());
-  for (size_t k = 0; k < outputs.size(); ++k) steps[outputs_[k]].output = &outputs[k];
+  Steps steps = steps_to(outputs);
   uint32_t donatable = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_donatable()) donatable |= 1u << i;
   }
   kernels::backend_of(encoder).fused(
-      encoder, {&shape, inputs, donatable, std::span(steps.data(), steps.size()), &prepared_});
+      encoder, {&outputs.back().shape(), inputs, donatable, std::span(steps.data(), steps.size()),
+                &cache_, prepared});
 }
 
 // Without fixed shapes what had one shape in the trace may have several now, each of which the next
@@ -162,15 +183,21 @@ std::string CompiledSteps::name() const {
 namespace holdfast {
 
 Compiled::Compiled(Stream stream, std::unique_ptr<detail::CompiledSteps> steps)
-    : Op(stream), steps_(std::move(steps)) {}
+    : PreparedOp(stream), steps_(std::move(steps)) {}
 Compiled::~Compiled() = default;
 
 std::string Compiled::lib_name() const { return steps_->name(); }
 const char* Compiled::name() const { return detail::primitive_name; }
 
-void Compiled::encode(Encoder& encoder, const std::vector<array>& inputs,
-                      std::vector<array>& outputs) {
-  steps_->encode(encoder, inputs, outputs);
+std::unique_ptr<const detail::Prepared> Compiled::prepare(exec::Device& device,
+                                                          const std::vector<array>& inputs,
+                                                          std::vector<array>& outputs) {
+  return steps_->prepare(device, inputs, outputs);
+}
+
+void Compiled::encode_prepared(Encoder& encoder, const detail::Prepared* prepared,
+                               const std::vector<array>& inputs, std::vector<array>& outputs) {
+  steps_->encode(encoder, prepared, inputs, outputs);
 }
 
 std::vector<Shape> Compiled::output_shapes(const std::vector<array>& inputs) {

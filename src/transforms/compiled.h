@@ -1,14 +1,15 @@
 // What Compiled does: element-wise calls of a trace as one node.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <holdfast/primitives.h>
+#include <holdfast/compile_impl.h>
 
 #include "graph/op.h"
-#include "kernels/plan/prepared.h"
+#include "kernels/plan/backend_cache.h"
 #include "transforms/call.h"
 
 namespace holdfast::detail {
@@ -23,7 +24,10 @@ class CompiledSteps {
   CompiledSteps(std::span<const Call* const> calls, std::span<const int> inputs,
                 std::span<const int> outputs, std::span<const ValueInfo> values);
 
-  void encode(Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs);
+  std::unique_ptr<const Prepared> prepare(exec::Device& device, const std::vector<array>& inputs,
+                                          std::vector<array>& outputs);
+  void encode(Encoder& encoder, const Prepared* prepared, const std::vector<array>& inputs,
+              std::vector<array>& outputs);
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) const;
   // Throws std::invalid_argument unless these are inputs and outputs of it.
   void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
@@ -32,6 +36,9 @@ class CompiledSteps {
   std::string name() const;
 
  private:
+  using Steps = SmallVector<FusedStep, 16>;
+  // The steps with these outputs, which have one shape.
+  Steps steps_to(std::vector<array>& outputs) const;
   void check_count(const std::vector<array>& inputs) const;
   void encode_separately(Encoder& encoder, const std::vector<array>& inputs, array& output,
                          size_t step) const;
@@ -39,7 +46,7 @@ class CompiledSteps {
   size_t input_count_;
   std::vector<FusedStep> steps_;
   std::vector<size_t> outputs_;  // the steps that make them
-  kernels::Prepared prepared_;   // of the group that all of them are
+  kernels::BackendCache cache_;  // of the group that all of them are
 };
 
 }  // namespace holdfast::detail

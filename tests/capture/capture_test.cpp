@@ -162,7 +162,7 @@ TEST_CASE("capture: an attachment of a residency set among the commands is refus
   File file("attachment");
   {
     exec::capture::CaptureFile writer(file.path, 0);
-    exec::ByteWriter commands = list_of_one(0, 4), times;
+    ByteWriter commands = list_of_one(0, 4), times;
     commands.text(std::string(100, 'x'));
     times.value(int64_t{0});
     writer.queue(0, "cpu", false);

@@ -238,7 +238,7 @@ TEST_CASE("capture: function constants of four words, and those of format 1") {
   // As format 1 had them.
   {
     exec::capture::CaptureFile writer(file.path, 0);
-    exec::ByteWriter out;
+    ByteWriter out;
     for (const char* text : {"probe", "probe", "the source"}) out.text(text);
     for (int i = 0; i < 3; ++i) out.value(uint8_t{0});
     out.value(uint64_t{1});

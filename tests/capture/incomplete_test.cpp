@@ -17,7 +17,6 @@
 
 using namespace holdfast;
 using namespace holdfast::testing;
-using exec::ByteWriter;
 using exec::capture::CaptureFile;
 
 namespace {

@@ -7,8 +7,8 @@
 
 #include <holdfast/holdfast.h>
 
-#include "devices/cpu/jit/dispatch.h"
-#include "exec/byte_stream.h"
+#include "base/byte_stream.h"
+#include "devices/cpu/cpu_target.h"
 #include "exec/kernel_library.h"
 #include "exec/kernel_request.h"
 
@@ -31,15 +31,13 @@ inline Ref<exec::Pipeline> compiled_probe(const std::string& text,
   source.text = text;
   source.parts.push_back({"probe", 0, text.size()});
   source.constants = std::move(constants);
-  jit::CompileOptions options;
-  options.instruction_set = jit::host_instruction_set();
-  exec::KernelLibrary& library = exec::KernelLibrary::get();
-  return library.get(make_ref<exec::KernelRequest>(source, options, library.compiler_version()));
+  return exec::KernelLibrary::get().get(
+      make_ref<exec::KernelRequest>(source, exec::KernelOptions{}, exec::cpu_target()));
 }
 
 // A list up to its only command, of which the kind is written: docs/capture.md.
-inline exec::ByteWriter list_of_one(uint8_t replay, uint8_t kind) {
-  exec::ByteWriter out;
+inline ByteWriter list_of_one(uint8_t replay, uint8_t kind) {
+  ByteWriter out;
   out.value(int64_t{0});   // committed
   out.value(uint64_t{0});  // waits
   out.value(uint64_t{1});  // ops

@@ -11,8 +11,8 @@
 
 #include <holdfast/holdfast.h>
 
+#include "base/byte_stream.h"
 #include "capture/replay.h"
-#include "exec/byte_stream.h"
 
 using namespace holdfast;
 
@@ -48,7 +48,7 @@ void replay_list(std::string_view bytes) {
   const std::string& path = capture_path();
   {
     exec::capture::CaptureFile file(path, 0);
-    exec::ByteWriter events;
+    ByteWriter events;
     for (uint64_t buffer = 1; buffer <= 4; ++buffer) {
       events.value(uint8_t{1});
       events.value(int64_t{0});
@@ -62,7 +62,7 @@ void replay_list(std::string_view bytes) {
     file.memory(events.take());
     file.queue(0, "cpu", false);
     // As many times as the list may have commands.
-    exec::ByteWriter times;
+    ByteWriter times;
     size_t commands = bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]) % 4;
     for (size_t i = 0; i < commands; ++i) {
       times.value(int64_t{1});

@@ -136,7 +136,9 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
     r += simd_sum(a);
     v += simd_shuffle(u, (lane + 1) & 31) + simd_prefix_inclusive_sum(u) + simd_max(u);
     v ^= simd_shuffle_xor(u, 5);
-    r += simd_prefix_inclusive_sum(a);
+    r += simd_prefix_inclusive_sum(a) - simd_prefix_inclusive_product(a);
+    r += simd_prefix_exclusive_product(a);
+    v ^= as_type<uint>(simd_prefix_exclusive_sum(u % 2 == 0 ? -0.0f : a));
   }
   if (simd_any(u % 7 == 1)) v += 1;
   if (simd_all(u > 0)) v += 2;

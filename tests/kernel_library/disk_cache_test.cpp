@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "exec/compiled_kernel_format.h"
+#include "devices/cpu/jit/kernel_format.h"
+#include "exec/kernel_file.h"
 #include "kernel_library/dispatching.h"
 #include "kernel_library/temporary_folder.h"
 #include "support/child.h"
@@ -25,9 +26,8 @@ namespace {
 
 // Asks a new library, with nothing in memory, for a kernel, and checks what it computes.
 KernelCacheStats ask(const std::string& folder, const std::string& text, int32_t x,
-                     int32_t expected, int* compiles = nullptr) {
-  FakeCompiler compiler;
-  KernelLibrary library(compiler.parts(8, folder));
+                     int32_t expected) {
+  KernelLibrary library(FakeCompiler::parts(8, folder));
   Ref<exec::Pipeline> pipeline = library.get(request_for(text));
   int32_t y = 0;
   void* buffers[] = {&x, &y};
@@ -35,7 +35,6 @@ KernelCacheStats ask(const std::string& folder, const std::string& text, int32_t
   arguments.buffers = buffers;
   static_cast<const exec::CpuKernel&>(*pipeline).run_groups(arguments, 0, 1);
   CHECK(y == expected);
-  if (compiles) *compiles = compiler.compiles.load();
   return library.stats();
 }
 
@@ -46,9 +45,12 @@ fs::path only_entry(const std::string& folder) {
 }
 
 jit::CompiledKernel some_kernel() {
-  FakeCompiler compiler;
-  jit::CompiledKernel kernel = compiler.compile(*request_for("3 4 and some more text"));
+  jit::CompiledKernel kernel;
+  kernel.interface = affine_interface("affine");
+  kernel.symbol = "affine.group";
+  kernel.object = {'c', 'o', 'd', 'e'};
   kernel.remark = "a remark";
+  kernel.race = "a race";
   kernel.lowering = jit::Lowering::reference;
   kernel.threadgroup_bytes = 12;
   kernel.frame_bytes = 34;
@@ -61,7 +63,7 @@ jit::CompiledKernel some_kernel() {
 constexpr size_t header = 36;  // bytes before the body of an entry
 // An entry with this body behind a header that fits it.
 std::string with_header(const std::string& body) {
-  std::string bytes = exec::serialise("key", some_kernel()).substr(0, header);
+  std::string bytes = exec::to_kernel_file("key", "").substr(0, header);
   Hash128 checksum = hash_bytes(body);
   uint64_t size = body.size();
   std::memcpy(bytes.data() + 12, &size, 8);
@@ -99,11 +101,12 @@ TEST_CASE("disk cache: a kernel that does not compile leaves nothing behind") {
 
 TEST_CASE("disk cache: what is written is read back as it was") {
   jit::CompiledKernel kernel = some_kernel();
-  auto back = exec::deserialise(exec::serialise("key", kernel), "key");
+  auto back = jit::from_bytes(jit::to_bytes(kernel));
   REQUIRE(back);
   CHECK(back->object == kernel.object);
   CHECK(back->symbol == kernel.symbol);
   CHECK(back->remark == kernel.remark);
+  CHECK(back->race == kernel.race);
   CHECK(back->lowering == kernel.lowering);
   CHECK(back->threadgroup_bytes == 12);
   CHECK(back->frame_bytes == 34);
@@ -117,33 +120,38 @@ TEST_CASE("disk cache: what is written is read back as it was") {
   CHECK(back->interface.arguments[1].written);
   CHECK(back->interface.arguments[1].slot == 1);
   CHECK(back->interface.arguments[1].element_size == 4);
-  CHECK(!exec::deserialise(exec::serialise("key", kernel), "another key"));
+  const std::string file = exec::to_kernel_file("key", "a kernel");
+  CHECK(exec::from_kernel_file(file, "key") == "a kernel");
+  CHECK(!exec::from_kernel_file(file, "another key"));
 }
 
 TEST_CASE("disk cache: every truncation and every changed bit is noticed") {
-  std::string bytes = exec::serialise("key", some_kernel());
+  const std::string kernel = jit::to_bytes(some_kernel());
+  std::string bytes = exec::to_kernel_file("key", kernel);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    CHECK(!exec::deserialise(std::string_view(bytes).substr(0, size), "key"));
+    CHECK(!exec::from_kernel_file(std::string_view(bytes).substr(0, size), "key"));
+    if (size < kernel.size()) CHECK(!jit::from_bytes(std::string_view(kernel).substr(0, size)));
   }
-  CHECK(!exec::deserialise(bytes + "x", "key"));
+  CHECK(!exec::from_kernel_file(bytes + "x", "key"));
+  CHECK(!jit::from_bytes(kernel + "x"));
   for (size_t i = 0; i < bytes.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string changed = bytes;
       changed[i] = static_cast<char>(changed[i] ^ (1 << bit));
-      CHECK(!exec::deserialise(changed, "key"));
+      CHECK(!exec::from_kernel_file(changed, "key"));
     }
   }
 }
 
 TEST_CASE("disk cache: bytes behind an entry are noticed, although the checksum is right") {
-  std::string body = exec::serialise("key", some_kernel()).substr(header);
-  CHECK(exec::deserialise(with_header(body), "key"));
-  CHECK(!exec::deserialise(with_header(body + "x"), "key"));
+  std::string body = exec::to_kernel_file("key", "a kernel").substr(header);
+  CHECK(exec::from_kernel_file(with_header(body), "key"));
+  CHECK(!exec::from_kernel_file(with_header(body + "x"), "key"));
 }
 
 TEST_CASE("disk cache: hostile lengths behind a right checksum are refused, whatever they are") {
-  // The checksum is made right after each change, so that the reader itself is tried.
-  std::string good = exec::serialise("key", some_kernel());
+  // The checksum is made right after each change, so that the readers themselves are tried.
+  std::string good = exec::to_kernel_file("key", jit::to_bytes(some_kernel()));
   Random random(7);
   int accepted = 0;
   for (int round = 0; round < scaled(20000, 2000, 200); ++round) {
@@ -164,12 +172,14 @@ TEST_CASE("disk cache: hostile lengths behind a right checksum are refused, what
           for (size_t i = at; i < std::min(at + 8, body.size()); ++i) body[i] = '\xff';
       }
     }
-    auto kernel = exec::deserialise(with_header(body), "key");
+    const std::string file = with_header(body);
+    auto bytes = exec::from_kernel_file(file, "key");
+    auto kernel = bytes ? jit::from_bytes(*bytes) : std::nullopt;
     if (!kernel) continue;
     ++accepted;
     // What is accepted is no larger than the file, and its enumerations are in range.
     CHECK(kernel->object.size() <= body.size());
-    CHECK(kernel->lowering <= jit::Lowering::reference);
+    CHECK(kernel->lowering <= jit::Lowering::checked);
     for (const auto& argument : kernel->interface.arguments) {
       CHECK(argument.kind <= msl::KernelArgument::Kind::threadgroup);
     }
@@ -191,19 +201,14 @@ TEST_CASE("disk cache: a damaged entry is compiled again and replaced") {
 
   std::string changed = good;
   changed[changed.size() / 2] ^= 1;
-  std::string unsound = exec::serialise(request_for("3 4")->key(), [] {
-    jit::CompiledKernel kernel = some_kernel();
-    kernel.object = {'n', 'o', 't', ' ', 'c', 'o', 'd', 'e'};
-    return kernel;
-  }());
+  std::string unsound = exec::to_kernel_file(request_for("3 4")->key(), "not code");
   for (const std::string& bad :
        {std::string(), std::string("x"), good.substr(0, 20), good.substr(0, good.size() - 1),
         good + "more", changed, foreign, unsound, std::string(100000, '\0')}) {
     CAPTURE(bad.size());
     write_file(entry, bad);
-    int compiles = 0;
-    KernelCacheStats stats = ask(folder, "3 4", 5, 19, &compiles);
-    CHECK(compiles == 1);
+    KernelCacheStats stats = ask(folder, "3 4", 5, 19);
+    CHECK(stats.compiles == 1);
     CHECK(stats.disk_hits == 0);
     CHECK(read_file(entry) == good);
     CHECK(ask(folder, "3 4", 5, 19).disk_hits == 1);
@@ -288,7 +293,7 @@ TEST_CASE("disk cache: the bound in bytes is kept, the longest unused go first")
   DiskCache cache(folder, limit);
   auto store = [&](int i) {
     auto request = request_for(affine_source(i, 0, padding));
-    cache.store(*request, compiler.compile(*request));
+    cache.store(*request, FakeBinary(request->source().text));
   };
   auto is_there = [&](int i) {
     return DiskCache(folder, limit).load(*request_for(affine_source(i, 0, padding))).has_value();
@@ -323,7 +328,7 @@ TEST_CASE("disk cache: files that a source includes are part of its key") {
   auto request = [&](const std::string& text) {
     msl::KernelSource source = named_source("k", text);
     source.directory = temporary.path();
-    return exec::KernelRequest(source, {}, "fake 1");
+    return exec::KernelRequest(source, {}, FakeTarget::get());
   };
   std::string text = "3 4\n#  include \"outer.h\"\n#include <metal_stdlib>\n";
   std::string before = request(text).key();
@@ -354,7 +359,7 @@ TEST_CASE("disk cache: files that a source includes are part of its key") {
   msl::KernelSource source = named_source("k", "3 4\n#include FILE\n");
   source.directory = temporary.path();
   auto computed = Ref<const exec::KernelRequest>(
-      make_ref<exec::KernelRequest>(source, jit::CompileOptions{}, "fake 1"));
+      make_ref<exec::KernelRequest>(source, exec::KernelOptions{}, FakeTarget::get()));
   library.get(computed);
   library.get(computed);
   CHECK(compiler.compiles.load() == 2);

@@ -12,6 +12,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include "exec/runtime.h"
 #include "kernel_library/fake_compiler.h"
 
 namespace holdfast::testing {
@@ -22,10 +23,16 @@ class FakeMetal {
   using Body = std::function<void(std::span<void* const> buffers, int64_t x)>;
 
   explicit FakeMetal(size_t capacity = 64, const std::string& disk_folder = "")
-      : library_(parts(capacity, disk_folder)) {
+      : target_(*this),
+        device_(exec::Runtime::get().queue(default_stream(default_device())).device()),
+        outer_target_(std::exchange(device_.target, &target_)),
+        library_(parts(capacity, disk_folder)) {
     exec::KernelLibrary::replace(&library_);
   }
-  ~FakeMetal() { exec::KernelLibrary::replace(nullptr); }
+  ~FakeMetal() {
+    exec::KernelLibrary::replace(nullptr);
+    device_.target = outer_target_;
+  }
   FakeMetal(const FakeMetal&) = delete;
   FakeMetal& operator=(const FakeMetal&) = delete;
 
@@ -33,6 +40,7 @@ class FakeMetal {
   void define(const std::string& name, Body body) { bodies_[name] = std::move(body); }
 
   exec::KernelLibrary& library() { return library_; }
+  exec::Target& target() { return target_; }
   int compiles() const { return static_cast<int>(library_.stats().compiles); }
   // The generated sources, in the order of their compilation.
   std::vector<std::string> sources() {
@@ -40,60 +48,88 @@ class FakeMetal {
     return sources_;
   }
   // Called by each compilation.
-  std::function<void(const exec::KernelRequest&)> hook;
+  std::function<void(const msl::KernelSource&)> hook;
 
  private:
-  exec::KernelLibrary::Parts parts(size_t capacity, const std::string& disk_folder) {
+  // The name of the body, and the slots of the kernel's arguments.
+  class NamedBody final : public exec::Binary {
+   public:
+    NamedBody(FakeMetal& metal, std::string body, uint32_t slots)
+        : metal_(metal), body_(std::move(body)), slots_(slots) {}
+    std::string bytes() const override { return std::to_string(slots_) + " " + body_; }
+    Ref<exec::Pipeline> make_pipeline(const std::string& name) const override {
+      msl::KernelInterface interface;
+      interface.entry = name;
+      for (uint32_t slot = 0; slot < slots_; ++slot) {
+        interface.arguments.push_back(
+            {"a" + std::to_string(slot), msl::KernelArgument::Kind::device, false, slot, 1});
+      }
+      return make_ref<exec::NativeKernel>(
+          name, std::move(interface),
+          [body = metal_.bodies_.at(body_), count = size_t{slots_}](
+              const jit::DispatchArguments& arguments, int64_t group) {
+            int64_t size = arguments.threadgroup[0];
+            int64_t end = std::min<int64_t>(arguments.grid[0], (group + 1) * size);
+            for (int64_t x = group * size; x < end; ++x) body({arguments.buffers, count}, x);
+          });
+    }
+
+   private:
+    FakeMetal& metal_;
+    const std::string body_;
+    const uint32_t slots_;
+  };
+
+  class MetalTarget final : public exec::Target {
+   public:
+    explicit MetalTarget(FakeMetal& metal) : metal_(metal) {}
+    const std::string& name() const override { return name_; }
+    const std::string& identity() const override { return name_; }
+    std::unique_ptr<const exec::Binary> compile(const msl::KernelSource& source,
+                                                const exec::KernelOptions&) override {
+      {
+        std::lock_guard guard(metal_.mutex_);
+        metal_.sources_.push_back(source.text);
+      }
+      if (metal_.hook) metal_.hook(source);
+      const std::string& text = source.text;
+      size_t begin = text.find("NATIVE ");
+      if (begin == std::string::npos) {
+        throw jit::CompileError("[" + source.kernel + "] body:1:1: error: not NATIVE");
+      }
+      begin += 7;
+      uint32_t slots = 0;
+      while (text.find("[[buffer(" + std::to_string(slots) + ")]]") != std::string::npos) ++slots;
+      return std::make_unique<NamedBody>(
+          metal_, text.substr(begin, text.find_first_of(" ;\n", begin) - begin), slots);
+    }
+    std::unique_ptr<const exec::Binary> load(std::string_view bytes) override {
+      size_t space = bytes.find(' ');
+      if (space == bytes.npos) return nullptr;
+      return std::make_unique<NamedBody>(
+          metal_, std::string(bytes.substr(space + 1)),
+          static_cast<uint32_t>(std::stoul(std::string(bytes.substr(0, space)))));
+    }
+
+   private:
+    FakeMetal& metal_;
+    const std::string name_ = "fake metal";
+  };
+
+  static exec::KernelLibrary::Parts parts(size_t capacity, const std::string& disk_folder) {
     exec::KernelLibrary::Parts parts;
-    parts.compile = [this](const exec::KernelRequest& request) { return compile(request); };
-    parts.load = [this](const std::string& name, jit::CompiledKernel kernel) {
-      return load(name, std::move(kernel));
-    };
-    parts.compiler_version = "fake";
     parts.capacity = capacity;
     if (!disk_folder.empty())
       parts.disk = std::make_unique<exec::DiskCache>(disk_folder, uint64_t{1} << 30);
     return parts;
   }
 
-  jit::CompiledKernel compile(const exec::KernelRequest& request) {
-    const std::string& text = request.source().text;
-    {
-      std::lock_guard guard(mutex_);
-      sources_.push_back(text);
-    }
-    if (hook) hook(request);
-    size_t begin = text.find("NATIVE ");
-    if (begin == std::string::npos) {
-      throw jit::CompileError("[" + request.source().kernel + "] body:1:1: error: not NATIVE");
-    }
-    begin += 7;
-    std::string body = text.substr(begin, text.find_first_of(" ;\n", begin) - begin);
-    jit::CompiledKernel kernel;
-    kernel.interface.entry = request.source().entry;
-    for (uint32_t slot = 0;; ++slot) {
-      if (text.find("[[buffer(" + std::to_string(slot) + ")]]") == std::string::npos) break;
-      kernel.interface.arguments.push_back(
-          {"a" + std::to_string(slot), msl::KernelArgument::Kind::device, false, slot, 1});
-    }
-    kernel.object.assign(body.begin(), body.end());
-    return kernel;
-  }
-
-  Ref<exec::Pipeline> load(const std::string& name, jit::CompiledKernel kernel) {
-    Body body = bodies_.at(std::string(kernel.object.begin(), kernel.object.end()));
-    size_t count = kernel.interface.arguments.size();
-    return make_ref<exec::NativeKernel>(
-        name, kernel.interface, [=](const jit::DispatchArguments& arguments, int64_t group) {
-          int64_t size = arguments.threadgroup[0];
-          int64_t end = std::min<int64_t>(arguments.grid[0], (group + 1) * size);
-          for (int64_t x = group * size; x < end; ++x) body({arguments.buffers, count}, x);
-        });
-  }
-
   std::map<std::string, Body> bodies_;
   sync::Mutex mutex_;
   std::vector<std::string> sources_;  // guarded by mutex_
+  MetalTarget target_;
+  exec::Device& device_;
+  exec::Target* const outer_target_;
   exec::KernelLibrary library_;
 };
 

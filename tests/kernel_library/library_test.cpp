@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "devices/cpu/cpu_target.h"
 #include "kernel_library/fake_compiler.h"
 #include "support/inspection.h"
 #include "support/threads.h"
@@ -62,7 +63,8 @@ TEST_CASE("kernel library: one name with other bodies are other kernels") {
 TEST_CASE("kernel library: every part of the content is in the key") {
   auto source = [] { return named_source("k", "1 2"); };
   using Source = msl::KernelSource;
-  using Options = jit::CompileOptions;
+  using Options = exec::KernelOptions;
+  FakeTarget target("target 1"), other("target 2");
   std::vector<std::pair<Source, Options>> variants;
   auto add = [&](auto change) {
     std::pair<Source, Options> variant{source(), {}};
@@ -84,30 +86,55 @@ TEST_CASE("kernel library: every part of the content is in the key") {
   add([](Source& s, Options&) { s.constants = {{0, "", "int", {1}}}; });
   add([](Source& s, Options&) { s.constants = {{0, "n", "bool", {1}}}; });
   add([](Source& s, Options&) { s.constants = {{0, "", "bool", {1}}, {1, "", "bool", {1}}}; });
-  add([](Source&, Options& o) { o.lowering = jit::Lowering::reference; });
-  add([](Source&, Options& o) { o.lowering = jit::Lowering::widened; });
+  add([](Source&, Options& o) { o.variant = 1; });
+  add([](Source&, Options& o) { o.variant = uint64_t{1} << 32; });
   add([](Source&, Options& o) { o.guarded = true; });
-  add([](Source&, Options& o) { o.instruction_set = jit::InstructionSet::avx2; });
-  add([](Source&, Options& o) { o.instruction_set = jit::InstructionSet::avx512; });
   std::set<std::string> keys;
   std::set<Hash128> hashes;
   for (const auto& [s, o] : variants) {
-    KernelRequest request(s, o, "version 1");
+    KernelRequest request(s, o, target);
     keys.insert(request.key());
     hashes.insert(request.hash());
   }
   CHECK(keys.size() == variants.size());
   CHECK(hashes.size() == variants.size());
-  CHECK(!keys.contains(KernelRequest(source(), {}, "version 2").key()));
-  std::string abi(sizeof(jit::abi_version), '\0');
-  std::memcpy(abi.data(), &jit::abi_version, abi.size());
-  CHECK(KernelRequest(source(), {}, "version 1").key().starts_with(abi));
+  CHECK(!keys.contains(KernelRequest(source(), {}, other).key()));
   // What does not change the code is not in it.
   Source described = source();
   described.parts = {{"body", 0, 3}};
-  Options dumping;
-  dumping.dump_directory = "/somewhere";
-  CHECK(keys.contains(KernelRequest(described, dumping, "version 1").key()));
+  Options described_threadgroup;
+  described_threadgroup.threadgroup = {8, 8, 1};
+  CHECK(keys.contains(KernelRequest(described, described_threadgroup, target).key()));
+}
+
+TEST_CASE("kernel library: the target of a processor is what decides its machine code") {
+  using machine::InstructionSet;
+  std::set<std::string> identities;
+  for (const char* version : {"version 1", "version 2"}) {
+    for (auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512})
+      identities.insert(exec::cpu_target_identity(version, set));
+  }
+  CHECK(identities.size() == 6);
+  std::string abi(sizeof(jit::abi_version), '\0');
+  std::memcpy(abi.data(), &jit::abi_version, abi.size());
+  for (const std::string& identity : identities) CHECK(identity.starts_with(abi));
+  std::set<std::string> names;
+  for (auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
+    exec::Target& target = exec::cpu_target(set);
+    CHECK(target.identity() == exec::cpu_target_identity(jit::default_compiler_version(), set));
+    names.insert(target.name());
+  }
+  CHECK(names.size() == 3);
+}
+
+TEST_CASE("kernel library: one request for two targets is two kernels") {
+  FakeCompiler compiler;
+  KernelLibrary library(compiler.parts(8));
+  FakeTarget other("fake 2");
+  auto there = make_ref<KernelRequest>(named_source("affine", "2 1"), exec::KernelOptions{}, other);
+  Ref<exec::Pipeline> here = library.get(request_for("2 1"));
+  CHECK(library.get(Ref<const KernelRequest>(there)) != here);
+  CHECK(compiler.compiles.load() == 2);
 }
 
 TEST_CASE("kernel library: two keys with one hash are told apart") {
@@ -115,8 +142,8 @@ TEST_CASE("kernel library: two keys with one hash are told apart") {
   KernelLibrary library(compiler.parts(8));
   Hash128 hash{1, 2};
   auto collide = [&](const std::string& text) {
-    return Ref<const KernelRequest>(
-        make_ref<KernelRequest>(named_source("k", text), jit::CompileOptions{}, "fake 1", hash));
+    return Ref<const KernelRequest>(make_ref<KernelRequest>(
+        named_source("k", text), exec::KernelOptions{}, FakeTarget::get(), hash));
   };
   auto a = collide("2 0"), b = collide("3 0");
   CHECK(result_of(*library.get(a), 7) == 14);
@@ -181,7 +208,7 @@ TEST_CASE("kernel library: many threads, one compilation of each kernel") {
   FakeCompiler compiler;
   constexpr int kernels = 4;
   const int threads = scaled(16, 8, 4);
-  compiler.hook = [](const KernelRequest&) { sync::sleep_for(std::chrono::milliseconds(2)); };
+  compiler.hook = [](const msl::KernelSource&) { sync::sleep_for(std::chrono::milliseconds(2)); };
   KernelLibrary library(compiler.parts(64));
   on_threads(threads, [&](int thread) {
     for (int i = 0; i < kernels; ++i) {
@@ -199,8 +226,8 @@ TEST_CASE("kernel library: many threads, one compilation of each kernel") {
 TEST_CASE("kernel library: other kernels do not wait for one that is being compiled") {
   FakeCompiler compiler;
   sync::Atomic<bool> is_compiling{false}, may_end{false};
-  compiler.hook = [&](const KernelRequest& request) {
-    if (!request.source().text.starts_with("1 ")) return;
+  compiler.hook = [&](const msl::KernelSource& source) {
+    if (!source.text.starts_with("1 ")) return;
     is_compiling.store(true);
     while (!may_end.load()) sync::sleep_for(std::chrono::microseconds(100));
   };
@@ -226,7 +253,7 @@ TEST_CASE("kernel library: a failure is thrown to all who wait, and is not kept"
   sync::Atomic<bool> is_broken{true};
   const int threads = scaled(8, 8, 3);
   KernelLibrary library(compiler.parts(8));
-  compiler.hook = [&](const KernelRequest&) {
+  compiler.hook = [&](const msl::KernelSource&) {
     // Until all others wait.
     eventually([&] { return library.stats().waits == static_cast<uint64_t>(threads - 1); });
     if (is_broken.load()) throw jit::CompileError("[k] body:2:5: error: no such function");

@@ -304,7 +304,7 @@ TEST_CASE("metal_kernel: while a kernel is compiled its stream is free for other
   define_affine(metal, "double", 2, 0);
   Stream stream = new_stream(default_device());
   sync::Atomic<bool> is_compiling{false}, has_run{false};
-  metal.hook = [&](const exec::KernelRequest&) {
+  metal.hook = [&](const msl::KernelSource&) {
     is_compiling.store(true);
     eventually([&] { return has_run.load(); });
     CHECK(has_run.load());

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "devices/cpu/cpu_kernel.h"
+#include "devices/memory_space.h"
 #include "exec/layers/layer.h"
 #include "kernel_library/dispatching.h"
 
@@ -158,9 +159,14 @@ TEST_CASE("places: a command finds its memory when it runs, not when it is encod
   std::vector<int32_t> input_elsewhere(8), filled_elsewhere(8, -1);
   for (int i = 0; i < 8; ++i) input_elsewhere[static_cast<size_t>(i)] = 100 + i;
   exec::Storage input_storage, filled_storage;
-  input_storage.address = input_elsewhere.data();
-  filled_storage.address = filled_elsewhere.data();
-  input_storage.capacity = filled_storage.capacity = 32;
+  auto place_at = [](exec::Storage& storage, std::vector<int32_t>& elements) {
+    storage.space = &exec::host_memory();
+    storage.address = elements.data();
+    storage.bytes = reinterpret_cast<char*>(elements.data());
+    storage.capacity = elements.size() * sizeof(int32_t);
+  };
+  place_at(input_storage, input_elsewhere);
+  place_at(filled_storage, filled_elsewhere);
   auto layer = std::make_shared<MovingLayer>();
   exec::layers::add(layer);
   array x = counting(8);

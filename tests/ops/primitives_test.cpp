@@ -7,6 +7,7 @@
 #include <typeinfo>
 #include <vector>
 
+#include <holdfast/compile_impl.h>
 #include <holdfast/holdfast.h>
 #include <holdfast/primitives.h>
 

@@ -187,6 +187,15 @@ TEST_CASE("view reinterprets bytes") {
   check_values<float>(view(every_second, float32), {1, 1}, {1.0f});
   check_values<uint16_t>(view(slice(counting({2, 2}), {0, 0}, {2, 1}), uint16), {2, 2},
                          {0, 0, 2, 0});
+  // A program's memory may begin anywhere.
+  for (size_t begin : {0, 1}) {
+    alignas(float) uint8_t memory[9] = {};
+    std::copy_n(bytes.data<uint8_t>(), 8, memory + begin);
+    array adopted(memory + begin, {8}, uint8, nullptr);
+    array seen = view(adopted, float32);
+    check_values<float>(seen, {2}, {1.0f, 2.0f});
+    CHECK(shares_memory(adopted, seen) == (begin == 0));
+  }
   CHECK(view(zeros({0, 4}, uint8), uint32).shape() == Shape{0, 1});
   check_error<std::invalid_argument>("view", [] { view(zeros({3}, uint8), float32); });
   check_error<std::invalid_argument>("view", [] { view(array(1.0f), uint8); });

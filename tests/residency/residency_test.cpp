@@ -65,8 +65,10 @@ constexpr size_t MiB = 1 << 20;
 
 TEST_CASE("residency: a limit of 0 wires nothing and makes no set") {
   Residency residency(FakeSystem::locks());
+  sync::Mutex mutex{sync::Rank::allocator};
+  std::lock_guard held(mutex);
   Storages storages;
-  for (int i = 0; i < 100; ++i) residency.insert(storages.make(MiB));
+  for (int i = 0; i < 100; ++i) residency.insert(storages.make(MiB), held);
   CHECK(residency.wired_size() == 0);
   CHECK(residency.num_sets() == 0);
   CHECK(FakeSystem::pages.empty());
@@ -74,52 +76,58 @@ TEST_CASE("residency: a limit of 0 wires nothing and makes no set") {
 
 TEST_CASE("residency: never above the limit; raising wires what waits, lowering lets go") {
   Residency residency(FakeSystem::locks());
+  sync::Mutex mutex{sync::Rank::allocator};
+  std::lock_guard held(mutex);
   Storages storages;
-  CHECK(residency.set_limit(10 * MiB) == 0);
+  CHECK(residency.set_limit(10 * MiB, held) == 0);
   for (int i = 0; i < 20; ++i) {
-    residency.insert(storages.make(MiB));
+    residency.insert(storages.make(MiB), held);
     CHECK(residency.wired_size() <= residency.limit());
   }
   CHECK(residency.wired_size() == 10 * MiB);
-  CHECK(residency.set_limit(15 * MiB + MiB / 2) == 10 * MiB);
+  CHECK(residency.set_limit(15 * MiB + MiB / 2, held) == 10 * MiB);
   CHECK(residency.wired_size() == 15 * MiB);
-  residency.set_limit(4 * MiB);
+  residency.set_limit(4 * MiB, held);
   CHECK(residency.wired_size() == 4 * MiB);
   CHECK(FakeSystem::pages.size() == 4 * MiB / 4096);
-  residency.set_limit(0);
+  residency.set_limit(0, held);
   CHECK(residency.wired_size() == 0);
   CHECK(residency.num_sets() == 0);
   CHECK(FakeSystem::pages.empty());
-  residency.set_limit(100 * MiB);
+  residency.set_limit(100 * MiB, held);
   CHECK(residency.wired_size() == 20 * MiB);
 }
 
 TEST_CASE("residency: what is let go makes room for what waits") {
   Residency residency(FakeSystem::locks());
+  sync::Mutex mutex{sync::Rank::allocator};
+  std::lock_guard held(mutex);
   Storages storages;
-  residency.set_limit(2 * MiB);
+  residency.set_limit(2 * MiB, held);
   Storage& a = storages.make(MiB);
   Storage& b = storages.make(MiB);
   Storage& c = storages.make(MiB);
-  for (Storage* storage : {&a, &b, &c}) residency.insert(*storage);
+  for (Storage* storage : {&a, &b, &c}) residency.insert(*storage, held);
   CHECK(c.residency_set == -1);
-  residency.erase(a);
+  residency.erase(a, held);
   CHECK(c.residency_set >= 0);
   CHECK(residency.wired_size() == 2 * MiB);
 }
 
 TEST_CASE("residency: spread over capped sets, saturating at 32, oversized in one of its own") {
   Residency residency(FakeSystem::locks());
+  sync::Mutex mutex{sync::Rank::allocator};
+  std::lock_guard held(mutex);
   Storages storages;
-  residency.set_limit(size_t{1} << 30);
+  residency.set_limit(size_t{1} << 30, held);
   CHECK(residency.set_max_bytes_per_set(4 * MiB) == Residency::default_bytes_per_set);
   std::vector<Storage*> made;
-  for (int i = 0; i < 16; ++i) residency.insert(*made.emplace_back(&storages.make(MiB)));
+  for (int i = 0; i < 16; ++i) residency.insert(*made.emplace_back(&storages.make(MiB)), held);
   CHECK(residency.num_sets() == 4);
-  residency.insert(*made.emplace_back(&storages.make(9 * MiB)));
+  residency.insert(*made.emplace_back(&storages.make(9 * MiB)), held);
   CHECK(residency.num_sets() == 5);
   // The rest of the 32, then no more, and all of it is wired.
-  for (int i = 0; i < 200; ++i) residency.insert(*made.emplace_back(&storages.make(MiB)));
+  for (int i = 0; i < 200; ++i) residency.insert(*made.emplace_back(&storages.make(MiB)), held);
   CHECK(residency.num_sets() == 32);
   CHECK(residency.wired_size() == (16 + 9 + 200) * MiB);
   std::map<int, size_t> in_set;
@@ -127,10 +135,10 @@ TEST_CASE("residency: spread over capped sets, saturating at 32, oversized in on
   CHECK(in_set.size() == 32);
   for (const auto& [set, bytes] : in_set) CHECK(bytes <= 9 * MiB);  // shared out evenly
   // Sets that are empty are used again.
-  for (Storage* storage : made) residency.erase(*storage);
+  for (Storage* storage : made) residency.erase(*storage, held);
   CHECK(residency.num_sets() == 0);
   CHECK(residency.wired_size() == 0);
-  residency.insert(storages.make(MiB));
+  residency.insert(storages.make(MiB), held);
   CHECK(residency.num_sets() == 1);
   CHECK_THROWS_AS(residency.set_max_bytes_per_set(0), std::invalid_argument);
 }
@@ -138,34 +146,38 @@ TEST_CASE("residency: spread over capped sets, saturating at 32, oversized in on
 TEST_CASE(
     "residency: small storages share pages, and each page stays locked as long as one needs it") {
   Residency residency(FakeSystem::locks());
+  sync::Mutex mutex{sync::Rank::allocator};
+  std::lock_guard held(mutex);
   Storages storages;
-  residency.set_limit(MiB);
+  residency.set_limit(MiB, held);
   std::vector<Storage*> made;
   for (int i = 0; i < 64; ++i) made.push_back(&storages.make(1000, 24));
-  for (Storage* storage : made) residency.insert(*storage);
+  for (Storage* storage : made) residency.insert(*storage, held);
   CHECK(residency.wired_size() == 64 * 1000);
   CHECK(FakeSystem::pages.size() == 16);
-  for (int i = 0; i < 64; i += 2) residency.erase(*made[static_cast<size_t>(i)]);
+  for (int i = 0; i < 64; i += 2) residency.erase(*made[static_cast<size_t>(i)], held);
   CHECK(FakeSystem::pages.size() == 16);
-  for (int i = 1; i < 64; i += 2) residency.erase(*made[static_cast<size_t>(i)]);
+  for (int i = 1; i < 64; i += 2) residency.erase(*made[static_cast<size_t>(i)], held);
   CHECK(FakeSystem::pages.empty());
   CHECK(residency.wired_size() == 0);
 }
 
 TEST_CASE("residency: exact over a million cycles") {
   Residency residency(FakeSystem::locks());
+  sync::Mutex mutex{sync::Rank::allocator};
+  std::lock_guard held(mutex);
   Storages storages;
   std::mt19937 random(7);
   std::vector<Storage*> made;
   for (int i = 0; i < 64; ++i) made.push_back(&storages.make(64 + random() % 20000, 64));
   std::vector<bool> is_in(made.size());
   residency.set_max_bytes_per_set(50000);
-  residency.set_limit(300000);
+  residency.set_limit(300000, held);
   bool all_fit = true;
   for (int cycle = 0; cycle < 1'000'000; ++cycle) {
     size_t i = random() % made.size();
-    if (cycle % 50'000 == 0) residency.set_limit(random() % 400000);
-    is_in[i] ? residency.erase(*made[i]) : residency.insert(*made[i]);
+    if (cycle % 50'000 == 0) residency.set_limit(random() % 400000, held);
+    is_in[i] ? residency.erase(*made[i], held) : residency.insert(*made[i], held);
     is_in[i] = !is_in[i];
     all_fit = all_fit && residency.wired_size() <= residency.limit() && residency.num_sets() <= 32;
   }
@@ -174,7 +186,7 @@ TEST_CASE("residency: exact over a million cycles") {
   for (Storage* storage : made) wired += storage->residency_set >= 0 ? storage->capacity : 0;
   CHECK(residency.wired_size() == wired);
   for (size_t i = 0; i < made.size(); ++i) {
-    if (is_in[i]) residency.erase(*made[i]);
+    if (is_in[i]) residency.erase(*made[i], held);
   }
   CHECK(residency.wired_size() == 0);
   CHECK(residency.num_sets() == 0);
@@ -183,18 +195,20 @@ TEST_CASE("residency: exact over a million cycles") {
 
 TEST_CASE("residency: what the system refuses is not counted as wired") {
   Residency residency(FakeSystem::locks());
+  sync::Mutex mutex{sync::Rank::allocator};
+  std::lock_guard held(mutex);
   Storages storages;
   FakeSystem::allowed = 3 * MiB;
-  residency.set_limit(100 * MiB);
+  residency.set_limit(100 * MiB, held);
   std::vector<Storage*> made;
-  for (int i = 0; i < 5; ++i) residency.insert(*made.emplace_back(&storages.make(MiB, 0)));
+  for (int i = 0; i < 5; ++i) residency.insert(*made.emplace_back(&storages.make(MiB, 0)), held);
   CHECK(residency.wired_size() == 3 * MiB);
   CHECK(residency.refused_size() == 2 * MiB);
   // Another one goes: the system has room again.
-  residency.erase(*made[0]);
+  residency.erase(*made[0], held);
   CHECK(residency.wired_size() == 3 * MiB);
   CHECK(residency.refused_size() == MiB);
-  for (size_t i = 1; i < made.size(); ++i) residency.erase(*made[i]);
+  for (size_t i = 1; i < made.size(); ++i) residency.erase(*made[i], held);
   CHECK(residency.wired_size() == 0);
   CHECK(residency.refused_size() == 0);
 }

@@ -19,13 +19,13 @@ void ask(bool by_name, std::initializer_list<Request> requests) {
 Request signed_request(const std::string& name, const std::string& signature) {
   msl::KernelSource source = named_source(name, "2 1\n" + signature + "\nbody");
   source.parts = {{"signature", 4, 4 + signature.size(), true}};
-  return make_ref<exec::KernelRequest>(source, jit::CompileOptions{}, "fake 1");
+  return make_ref<exec::KernelRequest>(source, exec::KernelOptions{}, FakeTarget::get());
 }
 
 Request with_constant(uint64_t bits) {
   msl::KernelSource source = named_source("gemv", "2 1");
   source.constants = {{0, "", "bool", {bits}}};
-  return make_ref<exec::KernelRequest>(source, jit::CompileOptions{}, "fake 1");
+  return make_ref<exec::KernelRequest>(source, exec::KernelOptions{}, FakeTarget::get());
 }
 
 // The same kernel used twice, and one with its weights in the source.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <sstream>
 
+#include "graph/encoder_scope.h"
 #include "validation/cases.h"
 
 using namespace holdfast;
@@ -167,4 +168,24 @@ TEST_CASE("large dispatches are looked at by several threads") {
   CHECK(found("i % 4096") == "kernels.race 5/5;");
   // Always two groups, next to each other.
   CHECK(found("min(i | 64, 65535u)") == "kernels.race 5/5;");
+}
+
+TEST_CASE("checked kernels are compiled with no stream locked") {
+  if (!metal::is_available()) return;
+  struct Compilations : exec::Layer {
+    void on_pipeline(const exec::KernelRequest& request, const exec::Pipeline&) override {
+      if (request.options().variant != request.target().checked_variant()) return;
+      ++all;
+      locked += EncoderScope::current() != nullptr;
+    }
+    int all = 0, locked = 0;
+  };
+  OwnStream s;
+  validation::Scope scope({.checks = "kernels"});
+  auto seen = std::make_shared<Compilations>();
+  exec::layers::add(seen);
+  for (int i = 0; i < 2; ++i) eval(beyond(s.stream));
+  exec::layers::remove(seen.get());
+  CHECK(seen->all == 1);
+  CHECK(seen->locked == 0);
 }

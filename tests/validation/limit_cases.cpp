@@ -15,16 +15,18 @@ class Wired {
  public:
   Wired(size_t limit, size_t allowed = SIZE_MAX) : residency_(locks(allowed)) {
     residency_.set_max_bytes_per_set(MiB);
-    residency_.set_limit(limit);
+    std::lock_guard held(mutex_);
+    residency_.set_limit(limit, held);
   }
   exec::Residency& residency() { return residency_; }
   void add(size_t count, size_t bytes = MiB) {
+    std::lock_guard held(mutex_);
     for (size_t i = 0; i < count; ++i) {
       exec::Storage& storage = storages_.emplace_back();
       storage.address = reinterpret_cast<void*>(next_);
       storage.capacity = bytes;
       next_ += bytes;
-      residency_.insert(storage, "Weights");
+      residency_.insert(storage, held, "Weights");
     }
   }
 
@@ -39,6 +41,7 @@ class Wired {
             },
             [](const void*, size_t) { return true; }};
   }
+  sync::Mutex mutex_{sync::Rank::allocator};
   exec::Residency residency_;
   std::deque<exec::Storage> storages_;
   uintptr_t next_ = MiB;

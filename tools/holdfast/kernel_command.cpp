@@ -7,6 +7,7 @@
 
 #include "base/environment.h"
 #include "base/sync.h"
+#include "devices/cpu/jit/dispatch.h"
 #include "devices/cuda/assembler.h"
 #include "exec/kernel_request.h"
 #include "tools/holdfast/commands.h"
@@ -17,7 +18,8 @@
 namespace holdfast::tool {
 
 KernelOptions::KernelOptions() {
-  compile = exec::user_kernel_options();
+  compile.instruction_set = jit::host_instruction_set();
+  compile.guarded = exec::user_kernel_options().guarded;
   compile.dump_directory = environment::settings().dump_kernels;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "benchmarks/bench.h"
+#include "devices/cpu/cpu_target.h"
 #include "devices/cpu/jit_kernel.h"
 #include "exec/kernel_library.h"
 #include "tools/holdfast/kernel_arguments.h"
@@ -114,11 +115,12 @@ class Runner {
 
   // Runs it once on fresh outputs; keeps the pipeline for `time`.
   void run(jit::Lowering lowering) {
-    jit::CompileOptions compile = options_.kernel.compile;
-    compile.lowering = lowering;
-    auto& library = exec::KernelLibrary::get();
-    pipeline_ =
-        library.get(make_ref<exec::KernelRequest>(source_, compile, library.compiler_version()));
+    const jit::CompileOptions& compile = options_.kernel.compile;
+    exec::KernelOptions options;
+    options.variant = static_cast<uint64_t>(lowering);
+    options.guarded = compile.guarded;
+    pipeline_ = exec::KernelLibrary::get().get(
+        make_ref<exec::KernelRequest>(source_, options, exec::cpu_target(compile.instruction_set)));
     outputs_.clear();
     for (size_t i = 0; i < options_.outputs.size(); ++i)
       outputs_.push_back(make_array(options_.outputs[i], 1000 + i));

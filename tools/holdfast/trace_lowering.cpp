@@ -37,7 +37,7 @@ LoweredKernel lower_again(const capture::Pipeline& pipeline) {
   try {
     Folder folder;
     KernelOptions options;
-    options.compile.lowering = static_cast<jit::Lowering>(pipeline.lowering);
+    options.compile.lowering = static_cast<jit::Lowering>(pipeline.variant);
     options.compile.dump_directory = folder.path;
     jit::CompiledKernel kernel =
         jit::default_compiler().compile(capture::source_of(pipeline), options.compile);

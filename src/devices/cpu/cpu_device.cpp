@@ -143,12 +143,12 @@ class Cores final : public CpuDevice, private TaskRunner {
     queue.last = &list;
     ++unfinished_;
     if (queue.state == CpuQueue::State::idle) {
-      place(queue);
+      place(queue, lock);
       queue.is_promised = true;
     }
     // Also for a list before it: whoever promised to wait for that one may have had no need to.
     if (queue.state == CpuQueue::State::ready && queue.is_promised) {
-      announce(queue, wake);
+      announce(queue, wake, lock);
       queue.is_promised = !wake;
     }
   }
@@ -157,21 +157,21 @@ class Cores final : public CpuDevice, private TaskRunner {
     std::unique_lock lock(mutex_);
     auto& queue = static_cast<CpuQueue&>(device_queue);
     while (queue.state == CpuQueue::State::ready && may_run_here(queue)) run_first(queue, lock);
-    if (ready_.first) wake_worker();
+    if (ready_.first) wake_worker(lock);
   }
 
   void kick(DeviceQueue& device_queue) noexcept override {
     std::unique_lock lock(mutex_);
     DeviceQueue* foreign = nullptr;
-    CpuQueue* runnable = find_ready(static_cast<CpuQueue&>(device_queue), &foreign);
-    if (runnable) announce(*runnable, true);
+    CpuQueue* runnable = find_ready(static_cast<CpuQueue&>(device_queue), &foreign, lock);
+    if (runnable) announce(*runnable, true, lock);
     lock.unlock();
     if (!runnable && foreign) foreign->device.kick(*foreign);
   }
 
   void completed_elsewhere() noexcept override {
     std::lock_guard lock(mutex_);
-    unblock();
+    unblock(lock);
   }
 
   bool wait(DeviceQueue& device_queue, uint64_t serial,
@@ -190,9 +190,9 @@ class Cores final : public CpuDevice, private TaskRunner {
     DeviceQueue* helped = nullptr;  // of another scheduler
     while (queue.completed.load(std::memory_order_acquire) < serial) {
       DeviceQueue* foreign = nullptr;
-      CpuQueue* runnable = find_ready(queue, &foreign);
+      CpuQueue* runnable = find_ready(queue, &foreign, lock);
       const bool runs_here = runnable && (deadline ? workers_.empty() : may_run_here(*runnable));
-      if (runnable && !runs_here) wake_worker();
+      if (runnable && !runs_here) wake_worker(lock);
       if (runs_here || (runnable && workers_.empty())) {
         run_first(*runnable, lock);
         continue;
@@ -204,7 +204,7 @@ class Cores final : public CpuDevice, private TaskRunner {
         lock.lock();
         continue;
       }
-      if (!runnable && waits_for_itself(queue)) {
+      if (!runnable && waits_for_itself(queue, lock)) {
         throw std::logic_error(
             "[wait] expected work that can end before the function that waits for it, got work of "
             "the stream that the function runs on, or work that waits for that stream");
@@ -221,9 +221,9 @@ class Cores final : public CpuDevice, private TaskRunner {
       if (deadline && sync::now() >= *deadline) break;
     }
     // We may have been told, in place of a worker, that there is more to run.
-    if (has_slept && queue.state == CpuQueue::State::ready) announce(queue, true);
+    if (has_slept && queue.state == CpuQueue::State::ready) announce(queue, true, lock);
     // While we ran lists, others may have found all cores busy.
-    if (ready_.first) wake_worker();
+    if (ready_.first) wake_worker(lock);
     return queue.completed.load(std::memory_order_acquire) >= serial;
   }
 
@@ -231,7 +231,7 @@ class Cores final : public CpuDevice, private TaskRunner {
     auto deadline = sync::now() + limit;
     std::unique_lock lock(mutex_);
     while (unfinished_ > 0 && sync::now() < deadline) {
-      if (ready_.first) wake_worker();
+      if (ready_.first) wake_worker(lock);
       if (ready_.first && workers_.empty()) {
         run_first(*ready_.first, lock);
       } else {
@@ -256,7 +256,7 @@ class Cores final : public CpuDevice, private TaskRunner {
   }
 
  private:
-  // --- queues, all with the mutex held ---
+  // --- queues ---
 
   bool may_start(const CommandList& list) {
     if (mutated(Mutant::start_without_waiting)) return true;
@@ -270,7 +270,7 @@ class Cores final : public CpuDevice, private TaskRunner {
   }
 
   // Puts a queue that is in no list where its first list belongs.
-  void place(CpuQueue& queue) {
+  void place(CpuQueue& queue, sync::Held) {
     if (!queue.first) {
       queue.state = CpuQueue::State::idle;
     } else if (may_start(*queue.first)) {
@@ -283,18 +283,18 @@ class Cores final : public CpuDevice, private TaskRunner {
   }
 
   // Tells somebody that the queue is ready: a thread that waits for it, else a worker.
-  void announce(CpuQueue& queue, bool wake) {
+  void announce(CpuQueue& queue, bool wake, sync::Held held) {
     if (queue.waiters > 0) {
       queue.changed.notify_all();
     } else if (wake) {
-      wake_worker();
+      wake_worker(held);
     }
   }
 
   // A ready queue that brings `queue` forward: itself, or one that its first list waits for,
   // however many queues stand between. If there is none, all of these are linked by next_found;
   // `foreign`: of another scheduler, and awaited.
-  CpuQueue* find_ready(CpuQueue& queue, DeviceQueue** foreign = nullptr) {
+  CpuQueue* find_ready(CpuQueue& queue, DeviceQueue** foreign, sync::Held) {
     ++searches_;
     queue.search = searches_;
     queue.next_found = nullptr;
@@ -302,7 +302,7 @@ class Cores final : public CpuDevice, private TaskRunner {
     for (CpuQueue* at = &queue; at; at = at->next_found) {
       auto look_behind = [&](const Stamp& wait) {
         if (&wait.queue->device.scheduler != this) {
-          if (foreign && !is_completed_or_awaited(wait)) *foreign = wait.queue;
+          if (!is_completed_or_awaited(wait)) *foreign = wait.queue;
           return;
         }
         auto& other = static_cast<CpuQueue&>(*wait.queue);
@@ -323,7 +323,7 @@ class Cores final : public CpuDevice, private TaskRunner {
 
   // After find_ready has found none: does the queue need a list to end that the calling thread
   // runs?
-  static bool waits_for_itself(const CpuQueue& queue) {
+  static bool waits_for_itself(const CpuQueue& queue, sync::Held) {
     for (const CpuQueue* at = &queue; at; at = at->next_found) {
       for (Running* running = Running::innermost; running; running = running->outer) {
         if (&running->queue == at) return true;
@@ -355,13 +355,13 @@ class Cores final : public CpuDevice, private TaskRunner {
     --running_;
     queue.completed.store(serial, std::memory_order_release);
     if (--unfinished_ == 0) drained_.notify_all();
-    place(queue);
+    place(queue, lock);
     if (queue.waiters > 0) {
       if (!mutated(Mutant::wake_waiters)) queue.changed.notify_all();
     } else if (queue.state == CpuQueue::State::ready) {
-      wake_worker();
+      wake_worker(lock);
     }
-    if (!mutated(Mutant::unblock)) unblock();
+    if (!mutated(Mutant::unblock)) unblock(lock);
     if (is_awaited(queue)) {
       lock.unlock();
       notify_others(queue);
@@ -379,13 +379,13 @@ class Cores final : public CpuDevice, private TaskRunner {
   }
 
   // A list completed: whoever waited for it may be ready.
-  void unblock() {
+  void unblock(sync::Held held) {
     for (CpuQueue* queue = blocked_.first; queue;) {
       CpuQueue* next = queue->next;
       if (may_start(*queue->first)) {
         blocked_.remove(queue);
-        place(*queue);
-        announce(*queue, true);
+        place(*queue, held);
+        announce(*queue, true, held);
       }
       queue = next;
     }
@@ -396,20 +396,20 @@ class Cores final : public CpuDevice, private TaskRunner {
   // Do as many threads run lists or help as there are cores for? Those inside functions of the
   // program do not count: they may wait for what a thread that is called now will run. One worker
   // may always be awake, so that work without a waiter goes on.
-  bool cores_are_busy() const {
+  bool cores_are_busy(sync::Held) const {
     int awake = static_cast<int>(workers_.size()) - idle_workers_ + woken_workers_;
     return awake > 0 && running_ - waiting_ + woken_workers_ >= threads_;
   }
 
-  // With the mutex held. Without a worker the work is done by whoever waits for it; with all cores
-  // busy, by the first thread that gets free.
-  void wake_worker() noexcept {
-    if (call_worker()) work_.notify_one();
+  // Without a worker the work is done by whoever waits for it; with all cores busy, by the first
+  // thread that gets free.
+  void wake_worker(sync::Held held) noexcept {
+    if (call_worker(held)) work_.notify_one();
   }
 
   // The same, but for a worker that sleeps: whether one is to be notified, best without the mutex.
-  bool call_worker() noexcept {
-    if (cores_are_busy()) return false;
+  bool call_worker(sync::Held held) noexcept {
+    if (cores_are_busy(held)) return false;
     if (idle_workers_ > woken_workers_) {
       ++woken_workers_;
       calls_.fetch_add(1, std::memory_order_relaxed);
@@ -478,13 +478,13 @@ class Cores final : public CpuDevice, private TaskRunner {
   // small job, and nobody should spend it for all. Releases the mutex.
   void call_helpers(const Job& job, std::unique_lock<sync::Mutex>& lock) {
     int asleep = 0;
-    for (int i = 0; i < 2 && i < job.wanted; ++i) asleep += call_worker() ? 1 : 0;
+    for (int i = 0; i < 2 && i < job.wanted; ++i) asleep += call_worker(lock) ? 1 : 0;
     lock.unlock();
     for (; asleep > 0; --asleep) work_.notify_one();
   }
 
   void help(Job& job, std::unique_lock<sync::Mutex>& lock) {
-    if (--job.wanted == 0) unlink(job);
+    if (--job.wanted == 0) unlink(job, lock);
     job.active.fetch_add(1, std::memory_order_relaxed);
     ++running_;
     call_helpers(job, lock);
@@ -510,7 +510,7 @@ class Cores final : public CpuDevice, private TaskRunner {
     }
   }
 
-  void unlink(Job& job) {
+  void unlink(Job& job, sync::Held) {
     for (Job** link = &jobs_; *link; link = &(*link)->next) {
       if (*link == &job) {
         *link = job.next;
@@ -535,7 +535,7 @@ class Cores final : public CpuDevice, private TaskRunner {
     call_helpers(job, lock);
     std::exception_ptr error = drain(job);
     lock_soon(lock);
-    if (job.wanted > 0) unlink(job);
+    if (job.wanted > 0) unlink(job, lock);
     if (job.active.load(std::memory_order_acquire) > 0 && !mutated(Mutant::help_leaves_early)) {
       lock.unlock();
       for (int i = 0; i < spins_for_helpers && job.active.load(std::memory_order_acquire) > 0;
@@ -554,7 +554,7 @@ class Cores final : public CpuDevice, private TaskRunner {
   void begin_waiting() noexcept override {
     std::lock_guard guard(mutex_);
     ++waiting_;
-    if (ready_.first) wake_worker();
+    if (ready_.first) wake_worker(guard);
   }
 
   void end_waiting() noexcept override {
@@ -563,7 +563,7 @@ class Cores final : public CpuDevice, private TaskRunner {
   }
 
   const int threads_;
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::device};
   // Everything below is guarded by mutex_.
   sync::CondVar work_;     // a job or a ready queue for a worker
   sync::CondVar drained_;  // for shut_down

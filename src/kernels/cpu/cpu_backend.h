@@ -72,6 +72,8 @@ class CpuBackend final : public Backend {
                         const std::vector<array>& inputs, array& out) override;
 
   // --- element-wise programs ---
+  std::unique_ptr<const Prepared> prepare_fused(exec::Device& device,
+                                                const FusedGroup& group) override;
   void fused(Encoder& encoder, const FusedGroup& group) override;
   void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
             std::vector<array>& outputs) override;

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "base/environment.h"
-#include "devices/cpu/jit/dispatch.h"
 #include "exec/background.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/copy.h"
@@ -69,7 +68,8 @@ const array& last_output(const FusedGroup& group) {
 
 }  // namespace
 
-GeneratedKernels::GeneratedKernels(std::span<const FusedStep> steps) {
+GeneratedKernels::GeneratedKernels(exec::Target& target, std::span<const FusedStep> steps)
+    : target_(target) {
   Steps own{{steps.begin(), steps.end()}, {}};
   for (FusedStep& step : own.list) {
     own.is_output.push_back(step.output != nullptr);
@@ -121,7 +121,7 @@ std::shared_ptr<GeneratedKernels::Variant> GeneratedKernels::variant_for(const W
   return variant;
 }
 
-void GeneratedKernels::make(const Steps& steps, Variant& variant) noexcept {
+void GeneratedKernels::make(exec::Target& target, const Steps& steps, Variant& variant) noexcept {
   using State = Variant::State;
   try {
     std::optional<std::string> text =
@@ -134,12 +134,9 @@ void GeneratedKernels::make(const Steps& steps, Variant& variant) noexcept {
     msl::KernelSource source;
     source.kernel = source.entry = "compiled";
     source.text = std::move(*text);
-    jit::CompileOptions options;
-    options.instruction_set = jit::host_instruction_set();
-    exec::KernelLibrary& library = exec::KernelLibrary::get();
     variant.request =
-        make_ref<exec::KernelRequest>(std::move(source), options, library.compiler_version());
-    library.get(variant.request);
+        make_ref<exec::KernelRequest>(std::move(source), exec::KernelOptions{}, target);
+    exec::KernelLibrary::get().get(variant.request);
     variant.state.store(State::ready, std::memory_order_release);
   } catch (const std::exception&) {
     // No compiler, or no memory: the block engine does as well.
@@ -154,9 +151,10 @@ Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>
   if (variant->state.load(std::memory_order_relaxed) == State::not_wanted &&
       variant->state.compare_exchange_strong(expected, State::wanted)) {
     if (is_forced())
-      make(*steps_, *variant);
+      make(target_, *steps_, *variant);
     else
-      exec::run_in_background([steps = steps_, variant] { make(*steps, *variant); });
+      exec::run_in_background(
+          [&target = target_, steps = steps_, variant] { make(target, *steps, *variant); });
   }
   if (variant->state.load(std::memory_order_acquire) != State::ready) return nullptr;
   try {
@@ -167,24 +165,34 @@ Ref<exec::Pipeline> GeneratedKernels::pipeline_of(const std::shared_ptr<Variant>
   }
 }
 
-bool GeneratedKernels::encode(Encoder& encoder, const FusedGroup& group) {
-  if (environment::settings().compile_kernels == CompileKernels::never) return false;
+struct GeneratedKernels::PreparedKernel final : Prepared {
+  Walk walk;
+  Ref<exec::Pipeline> pipeline;
+};
+
+std::unique_ptr<const Prepared> GeneratedKernels::prepare(const FusedGroup& group) {
+  if (environment::settings().compile_kernels == CompileKernels::never) return nullptr;
   if (!is_forced()) {
     // Kernels do not write past the cache, as the block engine does with what is larger.
-    if (weight_ < least_weight || last_output(group).nbytes() > stream_threshold()) return false;
+    if (weight_ < least_weight || last_output(group).nbytes() > stream_threshold()) return nullptr;
     int64_t work = work_.load(std::memory_order_relaxed);
     if (work < worth_compiling) {
       work += static_cast<int64_t>(last_output(group).size()) * weight_ + call_weight;
       work_.store(work, std::memory_order_relaxed);
-      return false;
+      return nullptr;
     }
   }
-  Walk walk;
-  if (!find_walk(group, walk)) return false;
-  std::shared_ptr<Variant> variant = variant_for(walk);
-  Ref<exec::Pipeline> pipeline = variant ? pipeline_of(variant) : nullptr;
-  if (!pipeline) return false;
+  auto prepared = std::make_unique<PreparedKernel>();
+  if (!find_walk(group, prepared->walk)) return nullptr;
+  if (std::shared_ptr<Variant> variant = variant_for(prepared->walk))
+    prepared->pipeline = pipeline_of(variant);
+  if (!prepared->pipeline) return nullptr;
+  return prepared;
+}
 
+void GeneratedKernels::encode(Encoder& encoder, const FusedGroup& group) {
+  const auto& prepared = *static_cast<const PreparedKernel*>(group.prepared);
+  const Walk& walk = prepared.walk;
   SmallVector<KernelBinding, 16> bindings;
   for (const array& input : group.inputs) bindings.push_back(KernelBinding::input(input));
   uint32_t donatable = group.donatable;
@@ -202,9 +210,8 @@ bool GeneratedKernels::encode(Encoder& encoder, const FusedGroup& group) {
     if (!is_in_place) encoder.allocate(output);
     bindings.push_back(KernelBinding::output(output));
   }
-  encoder.dispatch(*pipeline, {bindings.data(), bindings.size()}, {walk.columns, walk.rows, 1},
-                   {threadgroup, 1, 1});
-  return true;
+  encoder.dispatch(*prepared.pipeline, {bindings.data(), bindings.size()},
+                   {walk.columns, walk.rows, 1}, {threadgroup, 1, 1});
 }
 
 }  // namespace holdfast::kernels::cpu

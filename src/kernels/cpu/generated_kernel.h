@@ -22,12 +22,13 @@ namespace holdfast::kernels::cpu {
 // Of one group. Any thread may use it at any time.
 class GeneratedKernels {
  public:
-  explicit GeneratedKernels(std::span<const FusedStep> steps);
+  GeneratedKernels(exec::Target& target, std::span<const FusedStep> steps);
 
-  // Gives the outputs memory and encodes the kernel for these inputs. `group` has the same steps
-  // with the same outputs. False, and nothing done, when there is none: the block engine has to run
-  // the group.
-  bool encode(Encoder& encoder, const FusedGroup& group);
+  // The kernel for these inputs: `group` has the same steps with the same outputs. Null when there
+  // is none: the block engine has to run the group.
+  std::unique_ptr<const Prepared> prepare(const FusedGroup& group);
+  // Gives the outputs memory and encodes what `prepare` returned for the group.
+  static void encode(Encoder& encoder, const FusedGroup& group);
 
  private:
   struct Steps {
@@ -40,6 +41,7 @@ class GeneratedKernels {
     uint32_t columns = 0, rows = 1;
     int per_thread = 1;
   };
+  struct PreparedKernel;
   // The kernel for one way in which the inputs lie in memory.
   struct Variant {
     enum class State : uint8_t { not_wanted, wanted, ready, impossible };
@@ -52,13 +54,14 @@ class GeneratedKernels {
   bool find_walk(const FusedGroup& group, Walk& walk) const;
   std::shared_ptr<Variant> variant_for(const Walk& walk);
   Ref<exec::Pipeline> pipeline_of(const std::shared_ptr<Variant>& variant) const;
-  static void make(const Steps& steps, Variant& variant) noexcept;
+  static void make(exec::Target& target, const Steps& steps, Variant& variant) noexcept;
 
+  exec::Target& target_;
   std::shared_ptr<const Steps> steps_;
   size_t outputs_ = 0;
   int64_t weight_ = 0;             // of the steps, in chained steps of the block engine
   sync::Atomic<int64_t> work_{0};  // of the block engine so far; lost additions do no harm
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::generated_kernels};
   std::vector<std::shared_ptr<Variant>> variants_;  // guarded by mutex_
 };
 

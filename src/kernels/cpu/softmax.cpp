@@ -46,8 +46,6 @@ SoftmaxPlan::SoftmaxPlan(Dtype::Val dtype, std::span<const int32_t> shape,
       (reduced_.shape.size() == 1 && reduced_.strides[0][0] == 1 && reduced_.strides[1][0] == 1);
   bool contiguous_columns = !kept_.shape.empty() && kept_.strides[0].back() == 1 &&
                             kept_.strides[1].back() == 1 && kept_.shape.back() >= 8;
-  row_input_ = reduced_.view(0);
-  row_output_ = reduced_.view(1);
   int64_t unit_elements = reduced_.size;
   units_ = kept_.size;
   if (contiguous_rows) {
@@ -58,6 +56,9 @@ SoftmaxPlan::SoftmaxPlan(Dtype::Val dtype, std::span<const int32_t> shape,
     column_blocks_ = (inner + simd::softmax_columns - 1) / simd::softmax_columns;
     units_ = kept_.size / inner * column_blocks_;
     unit_elements *= std::min(inner, simd::softmax_columns);
+  } else {
+    row_input_ = reduced_.view(0);
+    row_output_ = reduced_.view(1);
   }
   units_per_task_ = std::max<int64_t>(1, softmax_task_elements / unit_elements);
   tasks_ = (units_ + units_per_task_ - 1) / units_per_task_;

@@ -39,7 +39,7 @@ class SoftmaxPlan {
   bool stream_ = false;
   JointLayout kept_;                        // views: input, output
   JointLayout reduced_;                     // views: input, output
-  CollapsedLayout row_input_, row_output_;  // the two views of reduced_
+  CollapsedLayout row_input_, row_output_;  // the two views of reduced_; of a strided path only
   int64_t units_ = 0;                       // rows, or blocks of columns
   int64_t units_per_task_ = 1;
   int64_t column_blocks_ = 0;

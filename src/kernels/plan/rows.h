@@ -7,7 +7,7 @@
 
 #include <holdfast/dtype.h>
 
-#include "kernels/plan/prepared.h"
+#include "kernels/plan/backend_cache.h"
 #include "kernels/plan/reduce.h"
 
 namespace holdfast::kernels {
@@ -41,7 +41,7 @@ struct RowGroup {
   std::vector<RowStep> steps;    // in order of evaluation
   std::vector<uint16_t> outputs;
   // What the backend keeps with the group.
-  std::unique_ptr<Prepared> prepared = std::make_unique<Prepared>();
+  std::unique_ptr<BackendCache> cache = std::make_unique<BackendCache>();
 
   uint16_t inputs() const { return static_cast<uint16_t>(values.size() - steps.size()); }
 };

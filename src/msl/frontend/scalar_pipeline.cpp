@@ -43,7 +43,7 @@
 namespace holdfast::msl {
 namespace {
 
-enum class Behaviour { uniform, simdgroup, lane, cross_lane, barrier };
+enum class Behaviour { uniform, simdgroup, lane, value, memory, cross_lane, barrier };
 
 struct Row {
   std::string_view name;
@@ -88,10 +88,12 @@ void reset_attributes(llvm::Module& module) {
     const Row* row = function.isDeclaration() ? row_of(function) : nullptr;
     if (row != nullptr) {
       kept.addAttribute(llvm::Attribute::NoCallback).addAttribute(llvm::Attribute::WillReturn);
-      if (row->behaviour != Behaviour::barrier) kept.addMemoryAttr(llvm::MemoryEffects::none());
+      const bool touches_memory =
+          row->behaviour == Behaviour::barrier || row->behaviour == Behaviour::memory;
+      if (!touches_memory) kept.addMemoryAttr(llvm::MemoryEffects::none());
       if (row->behaviour == Behaviour::cross_lane || row->behaviour == Behaviour::barrier) {
         kept.addAttribute(llvm::Attribute::Convergent).addAttribute(llvm::Attribute::NoMerge);
-      } else {
+      } else if (!touches_memory) {
         kept.addAttribute(llvm::Attribute::Speculatable).addAttribute(llvm::Attribute::NoSync);
       }
     }
@@ -190,6 +192,8 @@ void prepare(llvm::Module& module, llvm::Function& entry, MathMode math,
              const LoweringTraits& traits) {
   answer(module, "__hf_is_fast_math", math == MathMode::fast);
   answer(module, "__hf_has_approximations", traits.has_approximations);
+  answer(module, "__hf_has_tile_instructions", traits.has_tile_instructions);
+  answer(module, "__hf_has_tile_memory", traits.has_tile_memory);
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     function.setLinkage(&function == &entry ? llvm::GlobalValue::ExternalLinkage
@@ -290,6 +294,31 @@ void add_passes_as_written(llvm::FunctionPassManager& passes,
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
 }
 
+// Streaming loads of vectors, element by element: the scalarizer would forget what they are.
+void split_streaming_loads(llvm::Function& entry) {
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(entry))) {
+    auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+    if (load == nullptr || !load->hasMetadata(llvm::LLVMContext::MD_nontemporal)) continue;
+    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(load->getType());
+    if (type == nullptr) continue;
+    llvm::IRBuilder<> builder(load);
+    llvm::Type* element = type->getElementType();
+    const uint64_t size = element->getPrimitiveSizeInBits() / 8;
+    llvm::Value* value = llvm::PoisonValue::get(type);
+    for (unsigned i = 0; i < type->getNumElements(); ++i) {
+      llvm::LoadInst* part =
+          builder.CreateAlignedLoad(element,
+                                    builder.CreateConstInBoundsGEP1_64(
+                                        builder.getInt8Ty(), load->getPointerOperand(), i * size),
+                                    llvm::commonAlignment(load->getAlign(), i * size));
+      part->copyMetadata(*load);
+      value = builder.CreateInsertElement(value, part, i);
+    }
+    load->replaceAllUsesWith(value);
+    load->eraseFromParent();
+  }
+}
+
 // Returns what keeps the kernel from being compiled, as make_scalar does.
 std::string run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm form) {
   llvm::LoopAnalysisManager loops;
@@ -347,6 +376,7 @@ std::string run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm f
                            [](const llvm::Use& use) { return use->getType()->isVectorTy(); });
       });
   if (has_vectors) {
+    split_streaming_loads(entry);
     llvm::ScalarizerPassOptions every;
     every.ScalarizeLoadStore = true;
     llvm::FunctionPassManager scalars;

@@ -86,6 +86,19 @@ float butterfly(const float* lanes, size_t count, float neutral,
   return values[0];
 }
 
+std::optional<float> prefix_tree(const float* lanes, uint32_t active, size_t end,
+                                 const std::function<float(float, float)>& combine, size_t first,
+                                 size_t size) {
+  if (first >= end) return std::nullopt;
+  if (size == 1)
+    return (active >> first & 1) != 0 ? std::optional<float>(lanes[first]) : std::nullopt;
+  const size_t half = size / 2;
+  auto left = prefix_tree(lanes, active, end, combine, first, half);
+  auto right = prefix_tree(lanes, active, end, combine, first + half, half);
+  if (!left || !right) return left ? left : right;
+  return combine(*left, *right);
+}
+
 msl::GeneratedKernel generate(const Feature& feature) {
   msl::Signature signature;
   signature.name = feature.name;

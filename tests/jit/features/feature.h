@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,5 +129,9 @@ void each_simdgroup(const std::function<void(size_t first, size_t count)>& body,
 // The order in which a simdgroup reduces (msl/intrinsics.def): a butterfly.
 float butterfly(const float* lanes, size_t count, float neutral,
                 const std::function<float(float, float)>& combine);
+// The order in which a simdgroup scans: the tree over the `active` ones of the lanes before `end`.
+std::optional<float> prefix_tree(const float* lanes, uint32_t active, size_t end,
+                                 const std::function<float(float, float)>& combine,
+                                 size_t first = 0, size_t size = 32);
 
 }  // namespace holdfast::jit::testing

@@ -140,6 +140,38 @@ std::string markdown() {
     text += "\n## " + std::string(section.title) + "\n\n";
     for (const Feature& feature : section.features) text += "- " + cell(feature.name) + "\n";
   }
+  text += "\n";
+  text +=
+      "## The order of sums across a simdgroup\n"
+      "\n"
+      "Floats are rounded in a fixed order, the same on every device. `simd_sum` and its kind are "
+      "a butterfly over the 32 lanes (distance 16 first). `simd_prefix_*`\n"
+      "is a tree in lane order: five steps, for distance 1, 2, 4, 8 and 16, in which each lane of "
+      "the upper half of its segment of twice the distance adds what the last\n"
+      "active lane of the lower half has. `src/msl/intrinsics.def` has the exact rules, also for "
+      "lanes that take no part.\n"
+      "\n"
+      "## Functions for matrix units and streams of data\n"
+      "\n"
+      "`#include <holdfast/tile.h>` adds functions that Metal lacks, in namespace `holdfast`. Each "
+      "is one instruction on an NVIDIA GPU. The header defines in C++ what\n"
+      "it computes, and that is what runs elsewhere.\n"
+      "\n"
+      "| function | what it is |\n"
+      "|---|---|\n"
+      "| `mma_m16n8k16<half>`, `<bfloat>` | D = A B + C of 16×16 by 16×8, sums in float; on the "
+      "CPU one fused multiply-add after the other, on a GPU within 2^-18 of the sum of magnitudes "
+      "|\n"
+      "| `load_matrices`, `load_matrices<true>` | four 8×8 matrices of 16-bit elements from "
+      "threadgroup memory, in the layout of `mma_m16n8k16`; or transposed |\n"
+      "| `transpose_8x8` | of a matrix that a simdgroup holds |\n"
+      "| `byte_permute` | four bytes out of eight |\n"
+      "| `pack_half`, `pack_bfloat` | two floats rounded into one word |\n"
+      "| `load_streaming` | a load of what is read once |\n"
+      "| `async_copy`, `async_copy_commit`, `async_copy_wait` | copies from device to threadgroup "
+      "memory beside the kernel |\n"
+      "| `wait_for_launches_before`, `allow_next_launch` | for kernels that may overlap with their "
+      "neighbours in a list |\n";
   text +=
       "\n## Accesses outside of the arguments\n\n"
       "What a kernel writes outside of its arguments and arrays is not written, and fails the "

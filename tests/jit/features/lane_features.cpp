@@ -162,10 +162,18 @@ Section lane_features() {
                     return sum;
                   }),
       on_floats("simd_prefix_inclusive_sum", "simd_prefix_inclusive_sum(v)",
+                [](const float* x, size_t, size_t l) { return *prefix_tree(x, ~0u, l + 1, add); }),
+      on_floats("simd_prefix_inclusive_sum, simd_prefix_exclusive_product where lanes are missing",
+                "0; if (lane % 3 != 1 && lane > 1) y[i] = simd_prefix_inclusive_sum(v) + "
+                "simd_prefix_exclusive_product(v)",
                 [](const float* x, size_t, size_t l) {
-                  float sum = x[0];
-                  for (size_t i = 1; i <= l; ++i) sum += x[i];
-                  return sum;
+                  uint32_t active = 0;
+                  for (uint32_t i = 2; i < 32; ++i) active |= (i % 3 != 1 ? 1u : 0u) << i;
+                  if ((active >> l & 1) == 0) return 0.0f;
+                  return *prefix_tree(x, active, l + 1, add) +
+                         prefix_tree(x, active, l, [](float a, float b) {
+                           return a * b;
+                         }).value_or(1.0f);
                 }),
       on_floats("simd_shuffle_xor: butterflies of a Hadamard transform",
                 "v; for (ushort d = 1; d < 32; d *= 2) { float o = simd_shuffle_xor(v, d); v = "

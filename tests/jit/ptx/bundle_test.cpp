@@ -16,6 +16,7 @@
 #include "devices/cuda/assembler.h"
 #include "devices/cuda/compiler/ptx.h"
 #include "jit/ptx/gpu_cases.h"
+#include "jit/ptx/tile_cases.h"
 #include "support/threads.h"
 
 using namespace holdfast;
@@ -150,6 +151,9 @@ TEST_CASE("PTX: a bundle for a machine with a GPU") {
   }
   for (GpuCase& one : feature_cases()) {
     if (one.has_fixed_result) cases.push_back(std::move(one));
+  }
+  for (const TileCase& one : tile_cases()) {
+    if (one.is_exact) cases.push_back(gpu_case(one));
   }
   for (uint64_t seed = first; seed <= last; ++seed) cases.push_back(random_case(seed));
   Data data(std::string(folder) + "/data");

@@ -22,7 +22,7 @@ struct GpuArgument {
 };
 
 struct GpuCase {
-  std::string group, name;  // "features", "bench" or "random", and which one
+  std::string group, name;  // "features", "bench", "tiles" or "random", and which one
   msl::KernelSource source;
   Size grid = {1, 1, 1}, threadgroup = {1, 1, 1};
   // What a parameter of the kernel is bound to.

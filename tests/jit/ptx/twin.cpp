@@ -1,6 +1,7 @@
 #include "jit/ptx/twin.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
@@ -101,8 +102,10 @@ class Reader {
 
   // Null: it stays.
   Value* read(llvm::CallInst& site) {
-    llvm::Function* callee = site.getCalledFunction();
     auto operand = [&](unsigned i) { return site.getArgOperand(i); };
+    if (auto* assembly = llvm::dyn_cast<llvm::InlineAsm>(site.getCalledOperand()))
+      return read_assembly(*assembly, site);
+    llvm::Function* callee = site.getCalledFunction();
     if (callee->getName() == "holdfast_gather") return across("ballot", {b_.getInt32(1)});
     using namespace llvm::Intrinsic;
     switch (callee->getIntrinsicID()) {
@@ -125,7 +128,7 @@ class Reader {
       case nvvm_read_ptx_sreg_ntid_z:
         return position("threads_per_threadgroup", 2);
       case nvvm_read_ptx_sreg_laneid:
-        return call("thread_index_in_simdgroup", {}, false);
+        return lane();
       case nvvm_barrier0:
       case nvvm_barrier_sync:
         return call("threadgroup_barrier", {b_.getInt32(0)}, true, b_.getVoidTy());
@@ -138,6 +141,11 @@ class Reader {
       case nvvm_shfl_sync_idx_i32: {
         check_mask(operand(0));
         Value* from = b_.CreateAnd(operand(2), 31);
+        // The bits of the lane's index that stay.
+        const uint64_t kept = llvm::cast<llvm::ConstantInt>(operand(3))->getZExtValue() >> 8;
+        if (kept != 0) {
+          from = b_.CreateOr(b_.CreateAnd(lane(), kept), b_.CreateAnd(from, ~kept & 31));
+        }
         count_unless(
             b_.CreateICmpNE(b_.CreateAnd(b_.CreateLShr(operand(0), from), 1), b_.getInt32(0)));
         return across("shuffle_u32", {operand(1), from});
@@ -164,11 +172,124 @@ class Reader {
         return reduced("or_u32", operand(0), operand(1));
       case nvvm_redux_sync_xor:
         return reduced("xor_u32", operand(0), operand(1));
+      case nvvm_prmt:
+        return permuted(operand(0), operand(1), operand(2));
+      case nvvm_ff2f16x2_rn:
+        return packed(operand(1), operand(0), b_.getHalfTy());
+      case nvvm_ff2bf16x2_rn:
+        return packed(operand(1), operand(0), b_.getBFloatTy());
+      case nvvm_mma_m16n8k16_row_col_f32_f32:
+        return product("mma_m16n8k16_f16", site);
+      case nvvm_mma_m16n8k16_row_col_bf16:
+        return product("mma_m16n8k16_bf16", site);
+      case nvvm_ldmatrix_sync_aligned_m8n8_x4_b16:
+        return matrices(operand(0), false, site.getType());
+      case nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16:
+        return matrices(operand(0), true, site.getType());
+      case nvvm_cp_async_ca_shared_global_4:
+        return copy(operand(0), operand(1), 4, nullptr);
+      case nvvm_cp_async_ca_shared_global_8:
+        return copy(operand(0), operand(1), 8, nullptr);
+      case nvvm_cp_async_cg_shared_global_16:
+        return copy(operand(0), operand(1), 16, nullptr);
+      case nvvm_cp_async_ca_shared_global_4_s:
+        return copy(operand(0), operand(1), 4, operand(2));
+      case nvvm_cp_async_ca_shared_global_8_s:
+        return copy(operand(0), operand(1), 8, operand(2));
+      case nvvm_cp_async_cg_shared_global_16_s:
+        return copy(operand(0), operand(1), 16, operand(2));
+      case nvvm_cp_async_commit_group:
+      case nvvm_cp_async_wait_group:
+        return b_.getInt32(0);
       default:
         if (callee->getName().starts_with("llvm.nvvm"))
           throw std::logic_error("the twin does not know " + callee->getName().str());
         return nullptr;
     }
+  }
+  // The functions of include/holdfast/tile.h, from what PTX says of their instructions.
+  Value* read_assembly(const llvm::InlineAsm& assembly, llvm::CallInst& site) {
+    const llvm::StringRef text = assembly.getAsmString();
+    if (text.starts_with("griddepcontrol.")) return b_.getInt32(0);
+    if (text.starts_with("movmatrix.")) return transposed(site.getArgOperand(0));
+    throw std::logic_error("the twin does not know " + text.str());
+  }
+  Value* permuted(Value* low, Value* high, Value* selector) {
+    Value* bytes = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()),
+                               b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), 32));
+    Value* result = b_.getInt32(0);
+    for (uint64_t i = 0; i < 4; ++i) {
+      Value* choice = b_.CreateZExt(b_.CreateLShr(selector, 4 * i), b_.getInt64Ty());
+      Value* byte = b_.CreateTrunc(b_.CreateLShr(bytes, b_.CreateShl(b_.CreateAnd(choice, 7), 3)),
+                                   b_.getInt8Ty());
+      Value* sign = b_.CreateICmpNE(b_.CreateAnd(choice, 8), b_.getInt64(0));
+      byte = b_.CreateSelect(sign, b_.CreateAShr(byte, 7), byte);
+      result = b_.CreateOr(result, b_.CreateShl(b_.CreateZExt(byte, b_.getInt32Ty()), 8 * i));
+    }
+    return result;
+  }
+  Value* packed(Value* first, Value* second, llvm::Type* type) {
+    Value* words[2] = {first, second};
+    for (Value*& word : words)
+      word = b_.CreateZExt(b_.CreateBitCast(b_.CreateFPTrunc(word, type), b_.getInt16Ty()),
+                           b_.getInt32Ty());
+    return b_.CreateBitCast(b_.CreateOr(words[0], b_.CreateShl(words[1], 16)),
+                            llvm::FixedVectorType::get(type, 2));
+  }
+  Value* product(const char* name, llvm::CallInst& site) {
+    llvm::SmallVector<Value*, 11> operands;
+    for (unsigned i = 0; i < 10; ++i)
+      operands.push_back(i < 6 ? b_.CreateBitCast(site.getArgOperand(i), b_.getInt32Ty())
+                               : site.getArgOperand(i));
+    Value* result = llvm::PoisonValue::get(site.getType());
+    for (unsigned which = 0; which < 4; ++which) {
+      operands.resize(10);
+      operands.push_back(b_.getInt32(which));
+      result = b_.CreateInsertValue(result, call(name, operands, true, b_.getFloatTy()), which);
+    }
+    return result;
+  }
+  Value* lane() { return call("thread_index_in_simdgroup", {}, false); }
+  Value* transposed(Value* word) {
+    Value *row = b_.CreateLShr(lane(), 2), *column = b_.CreateShl(b_.CreateAnd(lane(), 3), 1);
+    Value* shift = b_.CreateShl(b_.CreateAnd(row, 1), 4);
+    Value* halves[2];
+    for (uint64_t e = 0; e < 2; ++e) {
+      // Element (row, column + e) was at (column + e, row).
+      Value* from =
+          b_.CreateAdd(b_.CreateShl(b_.CreateAdd(column, b_.getInt32(static_cast<uint32_t>(e))), 2),
+                       b_.CreateLShr(row, 1));
+      halves[e] = b_.CreateAnd(b_.CreateLShr(across("shuffle_u32", {word, from}), shift), 0xffff);
+    }
+    return b_.CreateOr(halves[0], b_.CreateShl(halves[1], 16));
+  }
+  Value* matrices(Value* row, bool are_transposed, llvm::Type* type) {
+    Value* address = b_.CreatePtrToInt(row, b_.getInt64Ty());
+    Value* result = llvm::PoisonValue::get(type);
+    for (uint32_t m = 0; m < 4; ++m) {
+      Value* from = b_.CreateAdd(b_.getInt32(8 * m), b_.CreateLShr(lane(), 2));
+      Value* begin = call("shuffle_u64", {address, from}, true, b_.getInt64Ty());
+      Value* word = b_.CreateLoad(
+          b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), b_.CreateIntToPtr(begin, row->getType()),
+                                        b_.CreateAnd(lane(), 3)));
+      result = b_.CreateInsertValue(result, are_transposed ? transposed(word) : word, m);
+    }
+    return result;
+  }
+  // At once. `copied` bytes, the rest zeros; null: all. One that copies nothing may read `from`
+  // here.
+  Value* copy(Value* to, Value* from, uint64_t size, Value* copied) {
+    for (uint64_t at = 0; at < size; at += 4) {
+      auto place = [&](Value* base) {
+        return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, at);
+      };
+      Value* word = b_.CreateLoad(b_.getInt32Ty(), place(from));
+      if (copied)
+        word = b_.CreateSelect(b_.CreateICmpUGT(copied, b_.getInt32(static_cast<uint32_t>(at))),
+                               word, b_.getInt32(0));
+      b_.CreateStore(word, place(to));
+    }
+    return b_.getInt32(0);
   }
   Value* reduced(const std::string& operation, Value* value, Value* mask) {
     check_mask(mask);
@@ -200,7 +321,11 @@ TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool opt
   const cuda::PtxOptions options = gpu_case.options(positions);
   llvm::LLVMContext context;
   msl::KernelInterface interface;
-  std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(gpu_case.source, context, interface);
+  // As for the GPU, but exponentials are those of the CPU.
+  msl::LoweringTraits traits = cuda::traits_of(options);
+  traits.has_approximations = false;
+  std::unique_ptr<llvm::Module> module =
+      msl::to_scalar_ir(gpu_case.source, context, interface, msl::ScalarForm::optimised, traits);
   std::unique_ptr<llvm::TargetMachine> machine = cuda::make_target_machine(options.target);
   cuda::PtxKernel kernel;
   module = cuda::lower_to_nvptx(std::move(module), interface, options, *machine, kernel);

@@ -105,6 +105,9 @@ const LaneKernel lane_kernels[] = {
         bits[2 * i] = simd_sum(lane * 3 + 1);
         bits[2 * i + 1] = simd_prefix_inclusive_sum(lane);
         to[3] = simd_prefix_exclusive_sum(float(lane) * 0.1f);
+        to[5] = simd_prefix_inclusive_product(1 + float(lane) * 0.01f);
+        to[6] = simd_prefix_exclusive_sum(-0.0f);
+        to[7] = simd_prefix_inclusive_sum(-0.0f);
       } else {
         to[0] = simd_sum(float(lane) * 0.3f);
       }

@@ -103,6 +103,11 @@ struct Xor {
 
 using Matrix = float[8][8];
 
+struct Bfloat {
+  uint16_t bits;
+  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+};
+
 #if defined(__x86_64__)
 // As add_product does it, a row of c at a time.
 __attribute__((target("avx2,fma"))) void add_product_fma(const Matrix& a, const Matrix& b,
@@ -149,11 +154,20 @@ class Operation {
 
   template <class Op, class T>
   void scan(bool inclusive) const {
-    T sum = Op::template neutral<T>;
+    T v[width];
+    for_active([&](uint32_t i) { v[i] = from_bits<T>(lanes_.operands[0][i]); });
+    for (uint32_t distance = 1; distance < width; distance *= 2) {
+      for_active([&](uint32_t i) {
+        if ((i & distance) == 0) return;
+        const uint32_t end = i & (~distance + 1);
+        const uint32_t below = active_ & ((uint32_t{1} << distance) - 1) << (end - distance);
+        if (below != 0) v[i] = Op::template apply<T>(v[last_of(below)], v[i]);
+      });
+    }
     for_active([&](uint32_t i) {
-      T before = sum;
-      sum = Op::template apply<T>(sum, from_bits<T>(lanes_.operands[0][i]));
-      lanes_.results[i] = to_bits(inclusive ? sum : before);
+      const uint32_t before = active_ & ((uint32_t{1} << i) - 1);
+      const T exclusive = before != 0 ? v[last_of(before)] : Op::template neutral<T>;
+      lanes_.results[i] = to_bits(inclusive ? v[i] : exclusive);
     });
   }
 
@@ -192,7 +206,38 @@ class Operation {
     });
   }
 
+  // Of the product of 16×16 and 16×8 (msl/include/holdfast/tile.h), the element that is asked for
+  // of every lane.
+  template <class T>
+  void multiply_tiles() const {
+    const uint32_t any = static_cast<uint32_t>(std::countr_zero(active_));
+    const auto which = static_cast<uint32_t>(lanes_.operands[10][any]);
+    const uint32_t lower = which >> 1 & 1;  // rows 8 to 15
+    Matrix c = {};
+    for_active([&](uint32_t i) {
+      for (uint32_t e = 0; e < 2; ++e)
+        c[i / 4][i % 4 * 2 + e] = from_bits<float>(lanes_.operands[6 + 2 * lower + e][i]);
+    });
+    for (uint32_t half = 0; half < 2; ++half) {
+      Matrix a = {}, b = {};
+      for_active([&](uint32_t i) {
+        for (uint32_t e = 0; e < 2; ++e) {
+          a[i / 4][i % 4 * 2 + e] = element<T>(lanes_.operands[2 * half + lower][i], e);
+          b[i % 4 * 2 + e][i / 4] = element<T>(lanes_.operands[4 + half][i], e);
+        }
+      });
+      add_product(a, b, c);
+    }
+    for_active([&](uint32_t i) { lanes_.results[i] = to_bits(c[i / 4][i % 4 * 2 + (which & 1)]); });
+  }
+
  private:
+  // One of the two 16-bit elements of a word.
+  template <class T>
+  static float element(uint64_t word, uint32_t which) {
+    return static_cast<float>(std::bit_cast<T>(static_cast<uint16_t>(word >> (16 * which))));
+  }
+
   bool is_active(uint32_t lane) const { return (active_ >> lane & 1) != 0; }
 
   template <class Function>
@@ -204,6 +249,10 @@ class Operation {
     for (uint32_t i = 0; i < width; ++i) {
       if (is_active(i)) function(i);
     }
+  }
+
+  static uint32_t last_of(uint32_t lanes) {
+    return width - 1 - static_cast<uint32_t>(std::countl_zero(lanes));
   }
 
   static uint32_t row_of(uint32_t lane) { return (lane / 4 & 4) + lane / 2 % 4; }
@@ -275,6 +324,10 @@ void perform_cross_lane(Intrinsic operation, uint32_t active, LaneValues& lanes)
       return o.ballot();
     case Intrinsic::matrix_multiply_accumulate_f32:
       return o.multiply_matrices();
+    case Intrinsic::mma_m16n8k16_f16:
+      return o.multiply_tiles<_Float16>();
+    case Intrinsic::mma_m16n8k16_bf16:
+      return o.multiply_tiles<Bfloat>();
     default:
       break;
   }

@@ -7,10 +7,10 @@ namespace holdfast::jit {
 // As they are written below. A lane finds the whole from its own `values`.
 static_assert(offsetof(LaneTurns, values.operands) == 0);
 static_assert(sizeof(LaneValues::operands[0]) == 256 && alignof(LaneTurns) == 256);
-static_assert(offsetof(LaneTurns, values.results) == 1792);
-static_assert(offsetof(LaneTurns, ready) == 2048);
-static_assert(offsetof(LaneTurns, waits_for) == 2056);
-static_assert(offsetof(LaneTurns, stacks) == 2312);
+static_assert(offsetof(LaneTurns, values.results) == 2816);
+static_assert(offsetof(LaneTurns, ready) == 3072);
+static_assert(offsetof(LaneTurns, waits_for) == 3080);
+static_assert(offsetof(LaneTurns, stacks) == 3336);
 
 // A stack that is left ends with the frame pointer and the address to go on at. Lanes go on by a
 // jump, never by `ret`: that would be expected to lead where the lane that has just called waits,
@@ -23,17 +23,17 @@ asm(R"(
   .type holdfast_wait, @function
 holdfast_wait:
   pushq %rbp
-  movq %rsp, 2312(%r12)
-  movq %r13, 2056(%r12)
+  movq %rsp, 3336(%r12)
+  movq %r13, 3080(%r12)
   andq $-256, %r12
 .Lnext_turn:
-  movq 2048(%r12), %rax
+  movq 3072(%r12), %rax
   tzcntq %rax, %rcx
   leaq -1(%rax), %rdx
   andq %rax, %rdx
-  movq %rdx, 2048(%r12)
-  movq 2312(%r12,%rcx,8), %rsp
-  movq 1792(%r12,%rcx,8), %rax
+  movq %rdx, 3072(%r12)
+  movq 3336(%r12,%rcx,8), %rsp
+  movq 2816(%r12,%rcx,8), %rax
   popq %rbp
   popq %rcx
   jmpq *%rcx
@@ -53,7 +53,7 @@ holdfast_take_turns:
   pushq %rax
   pushq %rbp
   movq %rdi, %r12
-  movq %rsp, 2568(%r12)
+  movq %rsp, 3592(%r12)
   jmp .Lnext_turn
 .Lturns_are_over:
   popq %r15

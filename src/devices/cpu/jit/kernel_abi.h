@@ -17,7 +17,7 @@ namespace holdfast::jit {
 
 using exec::ArgumentRange;
 
-inline constexpr uint32_t abi_version = 8;
+inline constexpr uint32_t abi_version = 9;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -121,7 +121,7 @@ struct LastTurn {
 
 // What the lanes of a simdgroup bring to a cross-lane operation, and what they get.
 struct LaneValues {
-  static constexpr uint32_t most_operands = 7;
+  static constexpr uint32_t most_operands = 11;
   uint64_t operands[most_operands][simdgroup_width];
   uint64_t results[simdgroup_width];
 };

@@ -264,7 +264,7 @@ class ShadowMemory {
     bool fits(bool is_fine, Use use) const { return (shift == 0 || !is_fine) && has(use); }
   };
   struct Page {
-    sync::SpinLock lock;
+    sync::SpinLock lock{sync::Rank::shadow_page};
     Form form;  // guarded by lock
   };
   Page& page_of(uintptr_t address) {

@@ -66,10 +66,10 @@ class Watchdog {
       Seconds tick =
           limit.count() > 0 ? std::clamp(limit / 16, shortest_tick, longest_tick) : longest_tick;
       woken_.wait_for(lock, tick, [] { return false; });
-      idle = look() ? 0 : idle + 1;
+      idle = look(lock) ? 0 : idle + 1;
       if (idle < idle_looks) continue;
       is_awake_.store(false);
-      if (look()) {
+      if (look(lock)) {
         is_awake_.store(true);
       } else {
         woken_.wait(lock, [this] { return is_awake_.load(); });
@@ -79,7 +79,7 @@ class Watchdog {
   }
 
   // True when some kernel runs.
-  bool look() {
+  bool look(sync::Held) {
     sync::Clock::time_point now = sync::now();
     bool is_any_running = false;
     for (Slot* slot = slots_; slot; slot = slot->next) {
@@ -98,7 +98,8 @@ class Watchdog {
     return is_any_running;
   }
 
-  sync::Mutex mutex_;  // slots are entered under it; taken before a slot's lock
+  sync::Mutex mutex_{
+      sync::Rank::watchdog};  // slots are entered under it; taken before a slot's lock
   sync::CondVar woken_;
   sync::Atomic<bool> is_awake_{false};
   sync::Thread thread_;

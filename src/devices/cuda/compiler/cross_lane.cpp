@@ -281,34 +281,39 @@ class Lowering {
     return b_.CreateSelect(exists, value_of(value, from), nothing);
   }
 
+  // The tree of intrinsics.def.
   Value* scan(const Operation& operation, Value* value) {
+    for (uint32_t distance = 1; distance < 32; distance *= 2) {
+      Value* takes = b_.CreateICmpNE(b_.CreateAnd(lane_, number(distance)), number(0));
+      Value* sum = nullptr;
+      if (is_full_) {
+        // The last lane of the lower half of each segment of twice the distance.
+        sum = move(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, value, number(distance - 1),
+                   (32 - 2 * distance) << 8 | 0x1f);
+      } else {
+        Value* half = b_.CreateAnd(lane_, number(32 - 2 * distance));
+        Value* lanes = b_.CreateAnd(mask_, b_.CreateShl(number((1u << distance) - 1), half));
+        takes = b_.CreateAnd(takes, b_.CreateICmpNE(lanes, number(0)));
+        sum = value_of(value, b_.CreateSelect(takes, last_of(lanes), lane_));
+      }
+      value = b_.CreateSelect(takes, combine(operation, sum, value), value);
+    }
+    if (operation.kind == Kind::scan_inclusive) return value;
     llvm::Constant* nothing = neutral(operation, value->getType());
-    const bool is_inclusive = operation.kind == Kind::scan_inclusive;
-    if (value->getType()->isFloatTy() || !is_full_)
-      return scan_in_order(operation, value, nothing, is_inclusive);
-    auto before = [&](uint32_t distance) {
-      Value* other = move(llvm::Intrinsic::nvvm_shfl_sync_up_i32, value, number(distance), 0);
-      return b_.CreateSelect(b_.CreateICmpULT(lane_, number(distance)), nothing, other);
-    };
-    for (uint32_t distance = 1; distance < 32; distance *= 2)
-      value = combine(operation, value, before(distance));
-    return is_inclusive ? value : before(1);
+    if (is_full_) {
+      Value* other = move(llvm::Intrinsic::nvvm_shfl_sync_up_i32, value, number(1), 0);
+      return b_.CreateSelect(b_.CreateICmpEQ(lane_, number(0)), nothing, other);
+    }
+    Value* lanes = b_.CreateAnd(mask_, b_.CreateSub(b_.CreateShl(number(1), lane_), number(1)));
+    Value* exists = b_.CreateICmpNE(lanes, number(0));
+    return b_.CreateSelect(exists, value_of(value, b_.CreateSelect(exists, last_of(lanes), lane_)),
+                           nothing);
   }
 
-  // One lane after the other, as floats need it.
-  Value* scan_in_order(const Operation& operation, Value* value, Value* nothing,
-                       bool is_inclusive) {
-    Value *sum = nothing, *result = nothing;
-    for (uint32_t i = 0; i < 32; ++i) {
-      Value* lane = number(i);
-      Value* exists = is_full_ ? b_.getTrue() : is_active(lane);
-      Value* one = value_of(value, b_.CreateSelect(exists, lane, lane_));
-      Value* is_mine = b_.CreateICmpEQ(lane_, lane);
-      if (!is_inclusive) result = b_.CreateSelect(is_mine, sum, result);
-      sum = b_.CreateSelect(exists, combine(operation, sum, one), sum);
-      if (is_inclusive) result = b_.CreateSelect(is_mine, sum, result);
-    }
-    return result;
+  // The last of `lanes`, which are not none.
+  Value* last_of(Value* lanes) {
+    return b_.CreateSub(number(31),
+                        b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, lanes, b_.getFalse()));
   }
 
   // Element (row, column) of a matrix is in lane (row & 4) << 2 | (column & 4) << 1 | (row & 3) <<

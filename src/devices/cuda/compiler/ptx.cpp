@@ -18,6 +18,7 @@
 #include "devices/cuda/compiler/entry.h"
 #include "devices/cuda/compiler/memory_access.h"
 #include "devices/cuda/compiler/target.h"
+#include "devices/cuda/compiler/tiles.h"
 #include "msl/frontend/define_arithmetic.h"
 #include "msl/frontend/frontend.h"
 #include "msl/frontend/guard.h"
@@ -49,6 +50,15 @@ llvm::Function& only_function(llvm::Module& module) {
 
 }  // namespace
 
+msl::LoweringTraits traits_of(const PtxOptions& options) {
+  msl::LoweringTraits traits;
+  traits.keeps_source_alignment = options.trusts_source_alignment;
+  traits.has_approximations = true;
+  traits.has_tile_instructions = true;
+  traits.has_tile_memory = true;
+  return traits;
+}
+
 std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> module,
                                              const msl::KernelInterface& interface,
                                              const PtxOptions& options,
@@ -69,6 +79,7 @@ std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> modul
   const Convergence convergence =
       find_convergence(kernel, has_rows, has_rows || options.full_simdgroups);
   result.gathers = convergence.gathers;
+  lower_tiles(kernel, options.target);
   lower_cross_lane(kernel, convergence);
   make_entry(kernel, interface, options, result.symbol);
   check(*module, "the lowering to NVPTX");
@@ -94,6 +105,7 @@ PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
   module = lower_to_nvptx(std::move(module), interface, options, *machine, result);
   if (dump) dump.module("lowered.ll", *module);
   optimise_entry(*module, *machine, result.symbol);
+  lower_streaming_loads(*module->getFunction(result.symbol), *machine);
   for (llvm::Function& function : *module) {
     if (!function.isDeclaration()) finish_arithmetic(function);
   }
@@ -110,8 +122,7 @@ PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& opti
     llvm::LLVMContext context;
     msl::KernelInterface interface;
     std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(
-        source, context, interface, msl::ScalarForm::optimised,
-        {.keeps_source_alignment = options.trusts_source_alignment, .has_approximations = true});
+        source, context, interface, msl::ScalarForm::optimised, traits_of(options));
     result = compile_to_ptx(std::move(module), interface, options);
   });
   return result;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "devices/cuda/ptx_kernel.h"
+#include "msl/scalar_ir.h"
 
 namespace llvm {
 class Module;
@@ -14,6 +15,9 @@ namespace holdfast::cuda {
 
 // From a source. Throws CompileError, std::runtime_error for an unknown target.
 PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& options);
+
+// What the front-end leaves to these lowerings.
+msl::LoweringTraits traits_of(const PtxOptions& options);
 
 // From scalar IR (msl/scalar_ir.h).
 PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,

@@ -25,6 +25,10 @@ void thread_jumps(llvm::Function& function);
 // registers.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine);
 
+// Neighbouring accesses become wide ones, as far as alignments allow. Code generation does it too,
+// but nothing could look at the result there.
+void merge_accesses(llvm::Function& function, llvm::TargetMachine& machine);
+
 // Consumes the module.
 std::string emit_ptx(llvm::Module& module, llvm::TargetMachine& machine);
 

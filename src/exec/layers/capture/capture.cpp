@@ -12,7 +12,7 @@ namespace holdfast::exec::capture {
 namespace {
 
 struct Current {
-  sync::Mutex mutex;
+  sync::Mutex mutex{sync::Rank::capture_control};
   // Guarded by mutex.
   std::shared_ptr<CaptureLayer> layer;
   std::string started_path;  // of a capture that a call began

@@ -229,7 +229,7 @@ std::string CaptureLayer::finish() noexcept {
 
 // --- buffers ---
 
-void CaptureLayer::add_event(uint8_t kind, const Buffer& buffer, uint64_t identity) {
+void CaptureLayer::add_event(uint8_t kind, const Buffer& buffer, uint64_t identity, sync::Held) {
   events_.value(kind);
   events_.value(nanoseconds());
   events_.value(identity);
@@ -246,7 +246,7 @@ void CaptureLayer::add_event(uint8_t kind, const Buffer& buffer, uint64_t identi
 void CaptureLayer::on_create(const Buffer& buffer) {
   try {
     std::lock_guard guard(mutex_);
-    add_event(0, buffer, buffer.identity());
+    add_event(0, buffer, buffer.identity(), guard);
     if (has_notes()) known_[buffer.identity()].is_garbage = buffer.stream() >= 0;
   } catch (const std::bad_alloc&) {
     lose("no memory");
@@ -257,7 +257,7 @@ void CaptureLayer::on_retire(const Buffer& buffer) {
   try {
     std::lock_guard guard(mutex_);
     bool was_seen = known_.erase(buffer.identity()) > 0 || buffer.identity() >= first_new_.load();
-    if (was_seen) add_event(2, buffer, buffer.identity());
+    if (was_seen) add_event(2, buffer, buffer.identity(), guard);
   } catch (const std::bad_alloc&) {
     lose("no memory");
   }
@@ -269,15 +269,16 @@ void CaptureLayer::on_host_access(const Buffer& buffer, int64_t, int64_t) {
   if (found != known_.end()) found->second.is_host_visible = true;
 }
 
-// A buffer that is older than the capture. With mutex_ held.
-void CaptureLayer::note_buffer(const Buffer& buffer, uint64_t identity) {
+// A buffer that is older than the capture.
+void CaptureLayer::note_buffer(const Buffer& buffer, uint64_t identity, sync::Held held) {
   if (identity >= first_new_.load(std::memory_order_relaxed)) return;
-  if (known_.try_emplace(identity).second) add_event(1, buffer, identity);
+  if (known_.try_emplace(identity).second) add_event(1, buffer, identity, held);
 }
 
 // --- lists ---
 
-void CaptureLayer::describe(const CommandList& list, const Command& command, ByteWriter& out) {
+void CaptureLayer::describe(const CommandList& list, const Command& command, ByteWriter& out,
+                            sync::Held held) {
   out.value(static_cast<uint8_t>(command.kind));
   out.text(command.op);
   out.text(command.detail);
@@ -287,7 +288,7 @@ void CaptureLayer::describe(const CommandList& list, const Command& command, Byt
   out.value(static_cast<uint64_t>(command.binding_count));
   for (uint32_t i = 0; i < command.binding_count; ++i) {
     const Binding& binding = list.bindings[command.first_binding + i];
-    note_buffer(*binding.buffer, binding.identity);
+    note_buffer(*binding.buffer, binding.identity, held);
     out.value(binding.identity);
     out.value(binding.begin);
     out.value(binding.end);
@@ -314,7 +315,7 @@ void CaptureLayer::describe(const CommandList& list, const Command& command, Byt
       break;
     case Command::Kind::dispatch: {
       const Dispatch& dispatch = *command.dispatch;
-      note_pipeline(*command.pipeline);
+      note_pipeline(*command.pipeline, held);
       out.value(command.pipeline_identity);
       for (uint32_t size : dispatch.grid) out.value(size);
       for (uint32_t size : dispatch.threadgroup) out.value(size);
@@ -331,7 +332,7 @@ void CaptureLayer::describe(const CommandList& list, const Command& command, Byt
   }
 }
 
-void CaptureLayer::note_pipeline(const Pipeline& pipeline) {
+void CaptureLayer::note_pipeline(const Pipeline& pipeline, sync::Held) {
   if (!pipelines_.insert(pipeline.identity()).second) return;
   ByteWriter out;
   std::string key;
@@ -344,10 +345,10 @@ void CaptureLayer::note_pipeline(const Pipeline& pipeline) {
     out.text(source.entry);
     out.text(source.text);
     out.value(static_cast<uint8_t>(source.math));
-    // Checked code is the reference lowering, under a validator that a replay may not have.
-    jit::Lowering lowering = request.options().lowering;
-    if (lowering == jit::Lowering::checked) lowering = jit::Lowering::reference;
-    out.value(static_cast<uint8_t>(lowering));
+    // Checked code is for a validator that a replay may not have.
+    uint64_t variant = request.options().variant;
+    if (variant == request.target().checked_variant()) variant = 0;
+    out.value(static_cast<uint8_t>(variant));
     // A source that includes files cannot be compiled from what the capture holds.
     bool includes = !source.directory.empty() && source.text.find("include \"") != source.text.npos;
     out.value(static_cast<uint8_t>(includes));
@@ -421,7 +422,7 @@ void CaptureLayer::on_commit(CommandList& list) {
       }
     }
     out.value(static_cast<uint64_t>(list.commands.size()));
-    for (const Command& command : list.commands) describe(list, command, out);
+    for (const Command& command : list.commands) describe(list, command, out, guard);
     list_bytes_ = out.size();
     record->commands = out.take();
     list.add_observer(*record.release());

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "base/sync.h"
-#include "exec/byte_stream.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/capture/capture_file.h"
 #include "exec/layers/layer.h"
@@ -63,14 +63,14 @@ class CaptureLayer final : public Layer {
   };
   using Write = std::function<void(CaptureFile&)>;
 
-  void describe(const CommandList& list, const Command& command, ByteWriter& out);
+  void describe(const CommandList& list, const Command& command, ByteWriter& out, sync::Held);
   void save_contents(ListRecord& record, const CommandList& list, uint32_t command);
   void check_outputs(ListRecord& record, const CommandList& list, uint32_t command);
   // Where the bytes of a buffer may be found again, if the options want that.
   std::optional<FileRange> origin_of(uint64_t buffer, int64_t begin, int64_t end) const;
-  void note_pipeline(const Pipeline& pipeline);
-  void note_buffer(const Buffer& buffer, uint64_t identity);
-  void add_event(uint8_t kind, const Buffer& buffer, uint64_t identity);
+  void note_pipeline(const Pipeline& pipeline, sync::Held);
+  void note_buffer(const Buffer& buffer, uint64_t identity, sync::Held);
+  void add_event(uint8_t kind, const Buffer& buffer, uint64_t identity, sync::Held);
   bool has_notes() const { return options_.contents || options_.digests; }
   // Hands work to the writing thread, which starts when much is there or it is old. `bytes` of
   // memory wait with it.
@@ -87,7 +87,7 @@ class CaptureLayer final : public Layer {
   // Buffers with a smaller identity may be older than the capture.
   std::atomic<uint64_t> first_new_{UINT64_MAX};
 
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::capture};
   // Guarded by mutex_.
   std::unordered_map<uint64_t, Known> known_;  // without notes: only buffers older than the capture
   std::set<uint64_t> pipelines_;
@@ -96,7 +96,7 @@ class CaptureLayer final : public Layer {
   ByteWriter events_;
   size_t list_bytes_ = 0;  // of the last list, as text
 
-  sync::Mutex writer_mutex_;
+  sync::Mutex writer_mutex_{sync::Rank::capture_writer};
   // Guarded by writer_mutex_.
   sync::CondVar changed_;
   std::vector<std::pair<size_t, Write>> waiting_;

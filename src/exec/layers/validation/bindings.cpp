@@ -41,18 +41,18 @@ bool is_threadgroup(const msl::KernelArgument& argument) {
 
 }  // namespace
 
-void Validator::check_bindings(const Seen& seen, Reports& reports) {
+void Validator::check_bindings(const Seen& seen, Reports& reports, sync::Held held) {
   for (const exec::Binding& binding : seen.bindings) {
-    BufferRecord* buffer = find(binding.identity);
+    BufferRecord* buffer = find(binding.identity, held);
     if (!buffer) continue;
     if (binding.begin >= 0 && binding.end <= static_cast<int64_t>(buffer->size)) continue;
     reports.push_back(
         messages::out_of_range(*buffer, seen.side, binding.begin, binding.end, binding.writes));
   }
-  if (seen.command.pipeline) check_dispatch(seen, reports);
+  if (seen.command.pipeline) check_dispatch(seen, reports, held);
 }
 
-void Validator::check_dispatch(const Seen& seen, Reports& reports) {
+void Validator::check_dispatch(const Seen& seen, Reports& reports, sync::Held held) {
   const exec::Dispatch& dispatch = *seen.command.dispatch;
   const auto& arguments = seen.command.pipeline->interface().arguments;
   std::vector<Bound> bound;
@@ -62,7 +62,7 @@ void Validator::check_dispatch(const Seen& seen, Reports& reports) {
     const exec::Place& place = dispatch.arguments[i].place;
     if (!is_bound(seen.bindings, place)) {
       const bool is_index = place.binding < seen.bindings.size();
-      BufferRecord* buffer = is_index ? find(seen.bindings[place.binding].identity) : nullptr;
+      BufferRecord* buffer = is_index ? find(seen.bindings[place.binding].identity, held) : nullptr;
       reports.push_back(messages::left_over(seen.side, name_of(argument), buffer, place.offset));
     }
     for (uint32_t s = 0; s < dispatch.slot_count; ++s) {
@@ -77,7 +77,7 @@ void Validator::check_dispatch(const Seen& seen, Reports& reports) {
     if (size > 0 && size < one.argument->element_size) {
       reports.push_back(messages::too_small(seen.side, name, size, one.argument->element_size));
     }
-    BufferRecord* buffer = slot.buffer ? find(slot.buffer->identity()) : nullptr;
+    BufferRecord* buffer = slot.buffer ? find(slot.buffer->identity(), held) : nullptr;
     if (!buffer || size == 0) continue;
     // Pairs of floats are aligned as floats are.
     uintptr_t alignment =
@@ -94,7 +94,7 @@ void Validator::check_dispatch(const Seen& seen, Reports& reports) {
       // Of two that are written the first reports.
       bool is_pair = &other != &one && other.slot->buffer && other.slot->is_contiguous &&
                      (!other.is_written() || &other > &one);
-      BufferRecord* others = is_pair ? find(other.slot->buffer->identity()) : nullptr;
+      BufferRecord* others = is_pair ? find(other.slot->buffer->identity(), held) : nullptr;
       if (!others) continue;
       uintptr_t begin = buffer->address + static_cast<uintptr_t>(slot.begin);
       uintptr_t others_begin = others->address + static_cast<uintptr_t>(other.slot->begin);
@@ -109,7 +109,7 @@ void Validator::check_dispatch(const Seen& seen, Reports& reports) {
 }
 
 // resources: Metal's limits.
-void Validator::check_limits(const Seen& seen, Reports& reports) {
+void Validator::check_limits(const Seen& seen, Reports& reports, sync::Held) {
   if (!seen.command.pipeline) return;
   const exec::Dispatch& dispatch = *seen.command.dispatch;
   const msl::KernelInterface& interface = seen.command.pipeline->interface();

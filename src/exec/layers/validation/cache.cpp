@@ -39,6 +39,7 @@ Difference first_difference(std::string_view was, std::string_view wanted) {
 }  // namespace
 
 void Validator::on_pipeline(const KernelRequest& request, const Pipeline& pipeline) {
+  if (checks_.has(Check::kernels)) make_checked_twin(request, pipeline);
   if (!checks_.has(Check::cache)) return;
   Reports reports;
   {

@@ -60,7 +60,7 @@ void add_read(std::vector<Access>& reads, Access read) {
 
 }  // namespace
 
-void Validator::check_hazards(const Seen& seen, Reports& reports) {
+void Validator::check_hazards(const Seen& seen, Reports& reports, sync::Held held) {
   const CommandList& list = seen.list;
   if (seen.bindings.empty()) {
     // A callback may tell the host that the commands before it have run.
@@ -71,7 +71,7 @@ void Validator::check_hazards(const Seen& seen, Reports& reports) {
   auto is_unordered = [&](const Access& earlier, const Access& later) {
     if (!overlap(earlier, later)) return false;
     bool is_same_list = earlier.side.queue == list.queue && earlier.side.serial == list.serial;
-    if (!is_same_list) return !is_ordered_before(earlier.side, seen);
+    if (!is_same_list) return !is_ordered_before(earlier.side, seen, held);
     return earlier.side.command != seen.side.command &&
            !is_reachable(list, earlier.side.command, seen.side.command);
   };
@@ -79,7 +79,7 @@ void Validator::check_hazards(const Seen& seen, Reports& reports) {
   for (bool writes : {false, true}) {
     for (const exec::Binding& binding : seen.bindings) {
       if (binding.writes != writes) continue;
-      BufferRecord* buffer = find(binding.identity);
+      BufferRecord* buffer = find(binding.identity, held);
       if (!buffer) continue;
       Region& region = *buffer->region;
       Access access{seen.side, binding.identity,
@@ -109,7 +109,7 @@ void Validator::check_hazards(const Seen& seen, Reports& reports) {
 
 void Validator::on_take_over(const Buffer& buffer) {
   std::lock_guard guard(mutex_);
-  BufferRecord* record = find(buffer.identity());
+  BufferRecord* record = find(buffer.identity(), guard);
   if (!record) return;
   for (auto* accesses : {&record->region->writes, &record->region->reads}) {
     std::erase_if(*accesses, [](const Access& access) { return has_run(access.side); });
@@ -121,7 +121,7 @@ void Validator::on_host_access(const Buffer& buffer, int64_t begin, int64_t end)
   Reports reports;
   {
     std::lock_guard guard(mutex_);
-    BufferRecord* record = find(buffer.identity());
+    BufferRecord* record = find(buffer.identity(), guard);
     if (!record) return;
     Access access{{},
                   record->identity,

@@ -18,9 +18,9 @@ Hash128 hash_of(const Access& access) {
 
 }  // namespace
 
-void Validator::take_digests(const Seen& seen) {
+void Validator::take_digests(const Seen& seen, sync::Held held) {
   for (const exec::Binding& binding : seen.bindings) {
-    BufferRecord* buffer = binding.writes ? nullptr : find(binding.identity);
+    BufferRecord* buffer = binding.writes ? nullptr : find(binding.identity, held);
     bool is_inside = buffer && binding.begin >= 0 && binding.begin < binding.end &&
                      binding.end <= static_cast<int64_t>(buffer->size);
     if (!is_inside) continue;
@@ -49,7 +49,7 @@ void Validator::on_complete(const CommandList& list) {
     auto found = digests.find(list.serial);
     if (found == digests.end()) return;
     for (const Digest& digest : found->second) {
-      BufferRecord* buffer = find(digest.access.buffer);
+      BufferRecord* buffer = find(digest.access.buffer, guard);
       if (!buffer || buffer->region->version != digest.version) continue;
       if (hash_of(digest.access) == digest.hash) continue;
       reports.push_back(messages::input_changed(*buffer, digest.access));

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "devices/cpu/jit_kernel.h"
 #include "exec/kernel_library.h"
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
@@ -29,16 +28,20 @@ bool has_same_arguments(const Pipeline& a, const Pipeline& b) {
                     });
 }
 
+bool has_checked_twin(const KernelRequest& request) {
+  const uint64_t checked = request.target().checked_variant();
+  return checked != 0 && request.options().variant != checked;
+}
+
 // Null when the kernel cannot be looked at; says why.
 Ref<const Pipeline> make_checked(const Pipeline& pipeline) {
   try {
     const KernelRequest& request = *request_of(pipeline);
-    jit::CompileOptions options = request.options();
-    options.lowering = jit::Lowering::checked;
+    exec::KernelOptions options = request.options();
+    options.variant = request.target().checked_variant();
     options.guarded = false;
-    exec::KernelLibrary& library = exec::KernelLibrary::get();
-    Ref<const Pipeline> checked =
-        library.get(make_ref<KernelRequest>(request.source(), options, library.compiler_version()));
+    Ref<const Pipeline> checked = exec::KernelLibrary::get().get(
+        make_ref<KernelRequest>(request.source(), options, request.target()));
     if (!has_same_arguments(pipeline, *checked)) throw std::runtime_error("its arguments differ");
     return checked;
   } catch (const std::exception& error) {
@@ -80,29 +83,44 @@ messages::KernelPlaces places_of(const Pipeline& pipeline, const exec::KernelFin
 Ref<const Pipeline> Validator::on_dispatch(const Pipeline& pipeline,
                                            std::span<exec::BoundSlot> slots) {
   if (!checks_.has(Check::kernels) || !pipeline.origin) return nullptr;
-  if (!dynamic_cast<const exec::JitKernel*>(&pipeline)) return nullptr;
+  if (request_of(pipeline)->target().checked_variant() == 0) return nullptr;
   Ref<const Pipeline> checked;
   bool is_known = false;
   {
     std::lock_guard guard(mutex_);
     for (exec::BoundSlot& slot : slots) {
-      BufferRecord* buffer = slot.buffer ? find(slot.buffer->identity()) : nullptr;
+      BufferRecord* buffer = slot.buffer ? find(slot.buffer->identity(), guard) : nullptr;
       slot.has_contents = !buffer || slot.is_input || buffer->is_written;
     }
     auto found = checked_.find(pipeline.identity());
     is_known = found != checked_.end();
     if (is_known) checked = found->second;
   }
-  if (is_known) return checked;
-  checked = make_checked(pipeline);
+  return is_known ? checked : check_kernel(pipeline);
+}
+
+Ref<const Pipeline> Validator::check_kernel(const Pipeline& pipeline) {
+  // With a queue locked: the library is asked for the kernel again without.
+  const Ref<const KernelRequest>& request = request_of(pipeline);
+  if (exec::KernelLibrary::only_finds && has_checked_twin(*request)) throw exec::NotReady{request};
+  Ref<const Pipeline> checked = make_checked(pipeline);
   std::lock_guard guard(mutex_);
   checked_.emplace(pipeline.identity(), checked);
   return checked;
 }
 
-void Validator::note_writes(const Seen& seen) {
+void Validator::make_checked_twin(const KernelRequest& request, const Pipeline& pipeline) {
+  if (!has_checked_twin(request)) return;
+  {
+    std::lock_guard guard(mutex_);
+    if (checked_.contains(pipeline.identity())) return;
+  }
+  check_kernel(pipeline);
+}
+
+void Validator::note_writes(const Seen& seen, sync::Held held) {
   for (const exec::Binding& binding : seen.bindings) {
-    BufferRecord* buffer = binding.writes ? find(binding.identity) : nullptr;
+    BufferRecord* buffer = binding.writes ? find(binding.identity, held) : nullptr;
     if (buffer) buffer->is_written = true;
   }
 }
@@ -114,7 +132,7 @@ Ref<exec::Failure> Validator::on_kernel_findings(const CommandList& list, const 
   for (const exec::KernelFinding& finding : findings) {
     const messages::KernelPlaces places = places_of(*command.pipeline, finding);
     std::lock_guard guard(mutex_);
-    reports.push_back(messages::kernel_finding(side_of(list, command), places, finding));
+    reports.push_back(messages::kernel_finding(side_of(list, command, guard), places, finding));
   }
   return deliver_to_command(reports);
 }

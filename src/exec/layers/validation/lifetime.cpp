@@ -37,9 +37,9 @@ void note(SmallVector<BufferRecord::Use, 2>& uses, const Side& side, bool is_bou
 
 }  // namespace
 
-void Validator::note_uses(const Seen& seen, Reports& reports) {
+void Validator::note_uses(const Seen& seen, Reports& reports, sync::Held held) {
   for (const exec::Binding& binding : seen.bindings) {
-    BufferRecord* buffer = find(binding.identity);
+    BufferRecord* buffer = find(binding.identity, held);
     if (!buffer) continue;
     note(buffer->uses, seen.side, true);
   }
@@ -65,7 +65,7 @@ void Validator::note_uses(const Seen& seen, Reports& reports) {
     uintptr_t word;
     std::memcpy(&word, bytes + at, sizeof(word));
     if (word < lowest || word >= highest || seen.covers(word)) continue;
-    BufferRecord* buffer = find_at(word);
+    BufferRecord* buffer = find_at(word, held);
     if (!buffer) continue;
     bool is_asked_for =
         std::find(asked_for.begin(), asked_for.end(), buffer->identity) != asked_for.end();
@@ -131,18 +131,18 @@ void Validator::on_retire_pipeline(uint64_t identity) {
 }
 
 // Buffers that were made while the op was encoded, and that nobody owns now that it is.
-void Validator::check_ownership(const CommandList& list, const QueueRecord& queue,
-                                Reports& reports) {
+void Validator::check_ownership(const CommandList& list, const QueueRecord& queue, Reports& reports,
+                                sync::Held held) {
   for (size_t i = queue.encoded; i < list.commands.size(); ++i) {
     const Command& command = list.commands[i];
     for (uint32_t b = 0; b < command.binding_count; ++b) {
       const exec::Binding& binding = list.bindings[command.first_binding + b];
-      BufferRecord* buffer = find(binding.identity);
+      BufferRecord* buffer = find(binding.identity, held);
       if (!buffer || buffer->number <= queue.encoded_buffers) continue;
       if (binding.buffer->identity() != binding.identity || binding.buffer->owner_count() > 0) {
         continue;
       }
-      reports.push_back(messages::only_binding(*buffer, side_of(list, command)));
+      reports.push_back(messages::only_binding(*buffer, side_of(list, command, held)));
     }
   }
 }

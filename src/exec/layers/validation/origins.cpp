@@ -168,7 +168,7 @@ class Validator::OriginWatch final : public exec::CommandObserver {
   std::vector<std::string> before_;  // the bytes of each binding that is written
 };
 
-void Validator::watch_origins(CommandList& list) {
+void Validator::watch_origins(CommandList& list, sync::Held) {
   auto watch = std::make_shared<OriginWatch>(*this);
   list.add_observer(*watch);
   origin_watches_[{list.queue, list.serial}] = std::move(watch);
@@ -176,7 +176,7 @@ void Validator::watch_origins(CommandList& list) {
 
 bool Validator::is_first_write(uint64_t identity) {
   std::lock_guard guard(mutex_);
-  BufferRecord* buffer = find(identity);
+  BufferRecord* buffer = find(identity, guard);
   return buffer && !std::exchange(buffer->has_numbers, true);
 }
 
@@ -187,8 +187,9 @@ void Validator::report_origin(const CommandList& list, const Command& command,
     Reports reports;
     {
       std::lock_guard guard(mutex_);
-      if (const BufferRecord* buffer = find(binding.identity))
-        reports.push_back(messages::origin(side_of(list, command), *buffer, is_nan, made, numbers));
+      if (const BufferRecord* buffer = find(binding.identity, guard))
+        reports.push_back(
+            messages::origin(side_of(list, command, guard), *buffer, is_nan, made, numbers));
     }
     deliver_later(reports, list.queue);
   } catch (const std::bad_alloc&) {

@@ -52,7 +52,7 @@ bool Validator::Seen::covers(uintptr_t address) const {
   });
 }
 
-Side Validator::side_of(const CommandList& list, const Command& command) {
+Side Validator::side_of(const CommandList& list, const Command& command, sync::Held) {
   Side side{command.op,
             command.detail,
             command.label,
@@ -68,7 +68,7 @@ Side Validator::side_of(const CommandList& list, const Command& command) {
   return side;
 }
 
-QueueRecord& Validator::queue_of(const CommandList& list) {
+QueueRecord& Validator::queue_of(const CommandList& list, sync::Held held) {
   QueueRecord& queue = queues_[list.queue];
   if (queue.open != list.serial) {
     queue.open = list.serial;
@@ -78,21 +78,21 @@ QueueRecord& Validator::queue_of(const CommandList& list) {
     queue.waits = 0;
   }
   // An open list without commands may get more of them.
-  if (queue.waits != list.waits.size()) set_clock(queue, list);
+  if (queue.waits != list.waits.size()) set_clock(queue, list, held);
   return queue;
 }
 
-BufferRecord* Validator::find(uint64_t identity) {
+BufferRecord* Validator::find(uint64_t identity, sync::Held) {
   auto found = buffers_.find(identity);
   return found == buffers_.end() ? nullptr : &found->second;
 }
 
-BufferRecord* Validator::find_at(uintptr_t address) {
+BufferRecord* Validator::find_at(uintptr_t address, sync::Held held) {
   auto after = regions_.upper_bound(address);
   if (after == regions_.begin()) return nullptr;
   const auto& [begin, region] = *std::prev(after);
   if (address >= region.end || region.live == 0) return nullptr;
-  BufferRecord* newest = find(region.newest);
+  BufferRecord* newest = find(region.newest, held);
   bool is_inside = newest && address >= newest->address && address < newest->address + newest->size;
   return is_inside ? newest : nullptr;
 }
@@ -100,7 +100,7 @@ BufferRecord* Validator::find_at(uintptr_t address) {
 // A storage that is used again is a region that is there. Memory went back to the system and came
 // again with other bounds when nothing lives in what overlaps; else it is adopted memory that
 // several buffers share.
-Region& Validator::region_for(uintptr_t begin, uintptr_t end, bool is_adopted) {
+Region& Validator::region_for(uintptr_t begin, uintptr_t end, bool is_adopted, sync::Held) {
   auto at = regions_.upper_bound(begin);
   if (at != regions_.begin() && std::prev(at)->second.end > begin) --at;
   if (at != regions_.end() && at->first == begin && at->second.end == end) {
@@ -143,7 +143,8 @@ Region& Validator::region_for(uintptr_t begin, uintptr_t end, bool is_adopted) {
 }
 
 // An op was taken back: what its commands would have done is not going to happen.
-void Validator::forget_commands(const DeviceQueue* queue, uint64_t serial, uint32_t from) {
+void Validator::forget_commands(const DeviceQueue* queue, uint64_t serial, uint32_t from,
+                                sync::Held) {
   if (mutated(Mutant::validator_taken_back)) return;
   auto is_gone = [&](const Side& side) {
     return side.queue == queue && side.serial == serial && side.command >= from;
@@ -171,7 +172,7 @@ void Validator::forget_commands(const DeviceQueue* queue, uint64_t serial, uint3
                 [&](const Digest& digest) { return is_gone(digest.access.side); });
 }
 
-void Validator::set_clock(QueueRecord& queue, const CommandList& list) {
+void Validator::set_clock(QueueRecord& queue, const CommandList& list, sync::Held) {
   queue.waits = list.waits.size();
   After after;
   if (!queue.clocks.empty()) after = queue.clocks.back().after;
@@ -196,7 +197,7 @@ void Validator::set_clock(QueueRecord& queue, const CommandList& list) {
   }
 }
 
-bool Validator::is_ordered_before(const Side& earlier, const Seen& later) {
+bool Validator::is_ordered_before(const Side& earlier, const Seen& later, sync::Held) {
   const DeviceQueue* queue = later.list.queue;
   if (earlier.queue == queue) return earlier.serial < later.list.serial;
   if (queues_[earlier.queue].observed >= earlier.serial) return true;

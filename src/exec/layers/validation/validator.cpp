@@ -49,8 +49,8 @@ void Validator::on_create(const Buffer& buffer) {
     std::lock_guard guard(mutex_);
     const exec::Storage& storage = *buffer.storage();
     auto address = reinterpret_cast<uintptr_t>(storage.address);
-    Region& region =
-        region_for(address, address + std::max<size_t>(storage.capacity, 1), storage.adopted);
+    Region& region = region_for(address, address + std::max<size_t>(storage.capacity, 1),
+                                storage.adopted, guard);
     ++region.live;
     region.newest = buffer.identity();
     BufferRecord& record = buffers_[buffer.identity()];
@@ -74,21 +74,22 @@ void Validator::on_command(const CommandList& list) {
   Reports reports;
   {
     std::lock_guard guard(mutex_);
-    queue_of(list).seen = static_cast<uint32_t>(list.commands.size());
+    queue_of(list, guard).seen = static_cast<uint32_t>(list.commands.size());
     const Command& command = list.commands.back();
-    Seen seen{list, command, side_of(list, command),
+    Seen seen{list, command, side_of(list, command, guard),
               std::span(list.bindings).subspan(command.first_binding, command.binding_count)};
     queues_[list.queue].newest = seen.side;
-    if (checks_.has(Check::lifetime) || checks_.has(Check::bindings)) note_uses(seen, reports);
-    if (checks_.has(Check::kernels)) note_writes(seen);
-    if (checks_.has(Check::host_writes)) take_digests(seen);
+    if (checks_.has(Check::lifetime) || checks_.has(Check::bindings))
+      note_uses(seen, reports, guard);
+    if (checks_.has(Check::kernels)) note_writes(seen, guard);
+    if (checks_.has(Check::host_writes)) take_digests(seen, guard);
     // Digests need to know who writes.
     Reports unwanted;
     if (checks_.has(Check::hazards) || checks_.has(Check::host_writes)) {
-      check_hazards(seen, checks_.has(Check::hazards) ? reports : unwanted);
+      check_hazards(seen, checks_.has(Check::hazards) ? reports : unwanted, guard);
     }
-    if (checks_.has(Check::bindings)) check_bindings(seen, reports);
-    if (checks_.has(Check::resources)) check_limits(seen, reports);
+    if (checks_.has(Check::bindings)) check_bindings(seen, reports, guard);
+    if (checks_.has(Check::resources)) check_limits(seen, reports, guard);
   }
   deliver(reports);
 }
@@ -97,10 +98,10 @@ void Validator::on_encode(const CommandList& list) {
   Reports reports;
   {
     std::lock_guard guard(mutex_);
-    QueueRecord& queue = queue_of(list);
+    QueueRecord& queue = queue_of(list, guard);
     reports.swap(queue.pending);
     queue.last = queue.newest;
-    if (checks_.has(Check::ownership)) check_ownership(list, queue, reports);
+    if (checks_.has(Check::ownership)) check_ownership(list, queue, reports, guard);
     queue.encoded_buffers = made_buffers_;
     queue.encoded = static_cast<uint32_t>(list.commands.size());
   }
@@ -109,7 +110,7 @@ void Validator::on_encode(const CommandList& list) {
 
 void Validator::on_commit(CommandList& list) {
   std::lock_guard guard(mutex_);
-  if (checks_.has(Check::nan)) watch_origins(list);
+  if (checks_.has(Check::nan)) watch_origins(list, guard);
   auto found = queues_.find(list.queue);
   if (found == queues_.end() || found->second.open != list.serial) return;
   QueueRecord& queue = found->second;
@@ -117,7 +118,7 @@ void Validator::on_commit(CommandList& list) {
   queue.pending.clear();
   // An op that threw: the list has none of its commands any more.
   uint32_t left = static_cast<uint32_t>(list.commands.size());
-  if (left < queue.seen) forget_commands(list.queue, list.serial, left);
+  if (left < queue.seen) forget_commands(list.queue, list.serial, left, guard);
 }
 
 // --- scopes and the environment ---

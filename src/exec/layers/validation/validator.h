@@ -63,33 +63,39 @@ class Validator final : public exec::Layer {
     bool covers(uintptr_t address) const;
   };
 
-  // records.cpp. All with the mutex held.
-  Side side_of(const CommandList& list, const Command& command);
-  QueueRecord& queue_of(const CommandList& list);
-  BufferRecord* find(uint64_t identity);
+  // records.cpp.
+  Side side_of(const CommandList& list, const Command& command, sync::Held);
+  QueueRecord& queue_of(const CommandList& list, sync::Held);
+  BufferRecord* find(uint64_t identity, sync::Held);
   // The newest living buffer that has this address.
-  BufferRecord* find_at(uintptr_t address);
-  Region& region_for(uintptr_t begin, uintptr_t end, bool is_adopted);
-  void forget_commands(const DeviceQueue* queue, uint64_t serial, uint32_t from);
-  void set_clock(QueueRecord& queue, const CommandList& list);
-  bool is_ordered_before(const Side& earlier, const Seen& later);
+  BufferRecord* find_at(uintptr_t address, sync::Held);
+  Region& region_for(uintptr_t begin, uintptr_t end, bool is_adopted, sync::Held);
+  void forget_commands(const DeviceQueue* queue, uint64_t serial, uint32_t from, sync::Held);
+  void set_clock(QueueRecord& queue, const CommandList& list, sync::Held);
+  bool is_ordered_before(const Side& earlier, const Seen& later, sync::Held);
 
-  // The checks. All with the mutex held.
-  void note_uses(const Seen& seen, Reports& reports);
-  void note_writes(const Seen& seen);
-  void check_hazards(const Seen& seen, Reports& reports);
-  void take_digests(const Seen& seen);
-  void watch_origins(CommandList& list);
-  void check_bindings(const Seen& seen, Reports& reports);
-  void check_dispatch(const Seen& seen, Reports& reports);
-  void check_limits(const Seen& seen, Reports& reports);
-  void check_ownership(const CommandList& list, const QueueRecord& queue, Reports& reports);
+  // The checks.
+  void note_uses(const Seen& seen, Reports& reports, sync::Held);
+  void note_writes(const Seen& seen, sync::Held);
+  void check_hazards(const Seen& seen, Reports& reports, sync::Held);
+  void take_digests(const Seen& seen, sync::Held);
+  void watch_origins(CommandList& list, sync::Held);
+  void check_bindings(const Seen& seen, Reports& reports, sync::Held);
+  void check_dispatch(const Seen& seen, Reports& reports, sync::Held);
+  void check_limits(const Seen& seen, Reports& reports, sync::Held);
+  void check_ownership(const CommandList& list, const QueueRecord& queue, Reports& reports,
+                       sync::Held);
 
   // By a thread that runs the list.
   // Whether the command that is about to run is the first to write to the buffer.
   bool is_first_write(uint64_t identity);
   void report_origin(const CommandList& list, const Command& command, const exec::Binding& binding,
                      bool is_nan, const messages::MadeNumbers& made, size_t numbers) noexcept;
+
+  // Without the mutex. Compiles what runs in place of the pipeline; throws NotReady where the
+  // thread may not wait for that.
+  void make_checked_twin(const KernelRequest& request, const Pipeline& pipeline);
+  Ref<const Pipeline> check_kernel(const Pipeline& pipeline);
 
   // Without the mutex. All are kept. What has to be thrown is thrown here (the first of them), by
   // the next `synchronize` of the queue (if there is one), or by who waits for the command.
@@ -100,7 +106,7 @@ class Validator final : public exec::Layer {
   const CheckSet checks_;
   Reporter reporter_;
 
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::validator};
   // Guarded by mutex_.
   std::unordered_map<uint64_t, BufferRecord> buffers_;
   Regions regions_;

@@ -13,8 +13,8 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fused_program.h"
 #include "kernels/cpu/generated_kernel.h"
+#include "kernels/plan/backend_cache.h"
 #include "kernels/plan/layout.h"
-#include "kernels/plan/prepared.h"
 #include "kernels/staging.h"
 #include "kernels/views.h"
 
@@ -88,6 +88,8 @@ class FusedPlanner {
     }
     program_.stream = largest_output > stream_threshold();
     fetches_ = work > static_cast<int64_t>(stream_threshold());
+    program_.values.reserve(group_.inputs.size() + group_.steps.size());
+    program_.stages.reserve(group_.steps.size() + 5);  // most steps are one stage
     find_chains();
     put_in_order();
     bind();
@@ -382,7 +384,9 @@ class FusedPlanner {
     const FusedStep& step = group_.steps[k];
     const ChainRole& role = roles_[k];
     if (k == 0 || roles_[k - 1].chain != role.chain) begin_chain(k);
-    auto operand = [&](int i) { return program_.values[index_of(step.values[i])]; };
+    auto operand = [&](int i) -> const Location& {
+      return program_.values[index_of(step.values[i])];
+    };
     if (role.in_register == ChainRole::nothing) load_operand(step.values[0]);
     if (step.op == conversion_code)
       ;  // the value is in registers, and is rounded below
@@ -540,12 +544,17 @@ class FusedPlanner {
 
 }  // namespace
 
+std::unique_ptr<const Prepared> CpuBackend::prepare_fused(exec::Device& device,
+                                                          const FusedGroup& group) {
+  auto& kernels = group.cache->get([&] { return GeneratedKernels(*device.target, group.steps); });
+  return kernels.prepare(group);
+}
+
 void CpuBackend::fused(Encoder& encoder, const FusedGroup& group) {
-  if (group.prepared) {
-    auto& kernels = group.prepared->get([&] { return GeneratedKernels(group.steps); });
-    if (kernels.encode(encoder, group)) return;
-  }
-  FusedPlanner(encoder, group).encode();
+  if (group.prepared)
+    GeneratedKernels::encode(encoder, group);
+  else
+    FusedPlanner(encoder, group).encode();
 }
 
 }  // namespace holdfast::kernels::cpu

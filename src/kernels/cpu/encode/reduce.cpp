@@ -8,6 +8,19 @@
 #include "kernels/views.h"
 
 namespace holdfast::kernels::cpu {
+namespace {
+
+// No lambda: the plan is made in it, not moved into it.
+struct SoftmaxBody {
+  SoftmaxPlan plan;
+  Bound source, target;
+  void operator()(const NativeContext& context, int64_t begin, int64_t end) const {
+    for (int64_t task = begin; task < end; ++task)
+      plan.run(task, context.data(source), context.data(target));
+  }
+};
+
+}  // namespace
 
 void CpuBackend::reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes,
                         const array& in, array& out) {
@@ -41,14 +54,9 @@ void CpuBackend::softmax(Encoder& encoder, const std::vector<int>& axes, const a
   allocate_or_take(encoder, in, out);
   if (out.size() == 0) return;
   Bound source = encoder.input(in), target = encoder.output(out);
-  SoftmaxPlan plan(in.dtype(), span_of(in.shape()), span_of(in.strides()), axes);
-  const int64_t tasks = plan.tasks();
-  encoder.native(
-      encoder.op(), tasks, 4 * static_cast<int64_t>(out.nbytes()),
-      [=, plan = std::move(plan)](const NativeContext& context, int64_t begin, int64_t end) {
-        for (int64_t task = begin; task < end; ++task)
-          plan.run(task, context.data(source), context.data(target));
-      });
+  SoftmaxBody body{{in.dtype(), span_of(in.shape()), span_of(in.strides()), axes}, source, target};
+  const int64_t tasks = body.plan.tasks();
+  encoder.native(encoder.op(), tasks, 4 * static_cast<int64_t>(out.nbytes()), std::move(body));
 }
 
 }  // namespace holdfast::kernels::cpu

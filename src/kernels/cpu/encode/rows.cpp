@@ -7,8 +7,8 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/row_program.h"
+#include "kernels/plan/backend_cache.h"
 #include "kernels/plan/elementwise.h"
-#include "kernels/plan/prepared.h"
 #include "kernels/plan/rows.h"
 #include "kernels/staging.h"
 
@@ -252,7 +252,7 @@ class RowPlanner {
 
 void CpuBackend::rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
                       std::vector<array>& outputs) {
-  const auto& program = group.prepared->get(
+  const auto& program = group.cache->get(
       [&] { return std::make_shared<const RowProgram>(RowPlanner(group).make()); });
   std::vector<array> dense;
   for (const array& input : inputs) dense.push_back(make_dense(encoder, input));

@@ -57,6 +57,10 @@ bool __hf_is_fast_math();
 // they are left as LLVM's intrinsics.
 bool __hf_has_approximations();
 #define HF_HAS_APPROXIMATIONS __hf_has_approximations()
+// True where the lowering has the functions of tile.h as instructions: those that touch no memory,
+// and those that do.
+bool __hf_has_tile_instructions();
+bool __hf_has_tile_memory();
 }
 
 // The type of parameter I of a function type: for the wrapper around a kernel

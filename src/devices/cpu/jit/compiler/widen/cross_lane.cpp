@@ -187,33 +187,29 @@ Value* Lanes::reduce(Intrinsic operation, Value* vector, Value* mask) {
   return b_.CreateExtractElement(vector, uint64_t{0});
 }
 
-// In lane order from lane 0. Integers in five steps; floats one lane after the other, since that is
-// the order in which they are rounded.
+// The tree of intrinsics.def. Lanes that are off hold what changes no value, not even a zero's
+// sign; so they hold what the last lane before them that is on does.
 Value* Lanes::scan(Intrinsic operation, Value* vector, Value* mask) {
   llvm::Type* type = vector->getType()->getScalarType();
   llvm::Constant* none = neutral(operation, type);
-  auto shift_up = [&](Value* v, int distance, Value* fill) {
-    llvm::SmallVector<int, width> pattern(width);
-    for (int i = 0; i < width; ++i) pattern[i] = i < distance ? width + i : i - distance;
-    return b_.CreateShuffleVector(v, fill, pattern);
-  };
-  if (mask) vector = b_.CreateSelect(mask, vector, splat(none));
-  if (!type->isFloatingPointTy()) {
-    if (!is_inclusive(operation)) vector = shift_up(vector, 1, splat(none));
-    for (int distance = 1; distance < width; distance *= 2)
-      vector = combine(operation, shift_up(vector, distance, splat(none)), vector);
-    return vector;
+  llvm::Constant* unchanging = type->isFloatingPointTy() && none->isNullValue()
+                                   ? llvm::ConstantFP::getZero(type, /*Negative=*/true)
+                                   : none;
+  if (mask) vector = b_.CreateSelect(mask, vector, splat(unchanging));
+  llvm::SmallVector<int, width> pattern(width);
+  for (int distance = 1; distance < width; distance *= 2) {
+    for (int i = 0; i < width; ++i)
+      pattern[i] = (i & distance) != 0 ? (i & -distance) - 1 : width + i;
+    Value* below = b_.CreateShuffleVector(vector, splat(unchanging), pattern);
+    vector = combine(operation, below, vector);
   }
-  Value* sum = none;
-  Value* result = llvm::PoisonValue::get(vector->getType());
-  for (uint64_t i = 0; i < width; ++i) {
-    Value* next = combine(operation, sum, b_.CreateExtractElement(vector, i));
-    // A lane that is off adds nothing, not even a zero's sign.
-    if (mask) next = b_.CreateSelect(b_.CreateExtractElement(mask, i), next, sum);
-    result = b_.CreateInsertElement(result, is_inclusive(operation) ? next : sum, i);
-    sum = next;
-  }
-  return result;
+  if (is_inclusive(operation)) return vector;
+  for (int i = 0; i < width; ++i) pattern[i] = i == 0 ? width : i - 1;
+  vector = b_.CreateShuffleVector(vector, splat(none), pattern);
+  if (!mask || unchanging == none) return vector;
+  Value* first = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits(mask), b_.getFalse());
+  return b_.CreateSelect(b_.CreateICmpUGT(index(b_.getInt32Ty()), splat(first)), vector,
+                         splat(none));
 }
 
 Value* Lanes::permute(Value* vector, Value* indices) {

@@ -9,6 +9,7 @@
 #include "devices/cpu/jit/compiler/widen/emitter.h"
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
 #include "devices/cpu/jit/compiler/widen/operations.h"
+#include "devices/cpu/jit/compiler/widen/tile_product.h"
 #include "devices/cpu/jit/compiler/widen/wide_function.h"
 #include "devices/cpu/jit/kernel_abi.h"
 
@@ -357,6 +358,8 @@ llvm::Value* Emitter::emit_kernel_call(llvm::CallInst& call) {
       return lanes_.bits(chosen);
     }
     case Intrinsic::matrix_multiply_accumulate_f32:
+    case Intrinsic::mma_m16n8k16_f16:
+    case Intrinsic::mma_m16n8k16_bf16:
       return emit_matrix_product(call);
     default:
       break;
@@ -373,25 +376,61 @@ llvm::Value* Emitter::emit_kernel_call(llvm::CallInst& call) {
   throw Declined{"no wide form of " + name.str()};
 }
 
-// The two elements of a product are two calls on the same operands: computed once.
+// The elements of a product are calls on the same operands: computed once.
 llvm::Value* Emitter::emit_matrix_product(llvm::CallInst& call) {
-  auto* which = dyn_cast<llvm::ConstantInt>(call.getArgOperand(6));
+  const unsigned last = call.arg_size() - 1;
+  auto* which = dyn_cast<llvm::ConstantInt>(call.getArgOperand(last));
   if (!which) throw Declined{"a matrix product with a computed element number"};
+  auto is_same = [&](const llvm::CallInst& earlier) {
+    if (earlier.getCalledFunction() != call.getCalledFunction()) return false;
+    for (unsigned i = 0; i < last; ++i) {
+      if (earlier.getArgOperand(i) != call.getArgOperand(i)) return false;
+    }
+    return true;
+  };
+  auto element = [&](const MatrixElements& of) {
+    return of[which->getZExtValue() & (of.size() - 1)];
+  };
   for (auto& [earlier, results] : products_) {
-    bool same = true;
-    for (unsigned i = 0; i < 6; ++i) same &= earlier->getArgOperand(i) == call.getArgOperand(i);
-    if (same) return results[which->getZExtValue() & 1];
+    if (is_same(*earlier)) return element(results);
   }
-  llvm::SmallVector<Value*, 6> operands;
-  for (unsigned i = 0; i < 6; ++i) {
-    Value* v = vector_of(call.getArgOperand(i));
-    // Lanes that are off count as zero.
-    if (!all_on()) v = b_.CreateSelect(mask(), v, llvm::Constant::getNullValue(v->getType()));
-    operands.push_back(v);
+  MatrixElements results;
+  if (is_call_of(call, Intrinsic::matrix_multiply_accumulate_f32)) {
+    llvm::SmallVector<Value*, 6> operands;
+    for (unsigned i = 0; i < 6; ++i) {
+      Value* v = vector_of(call.getArgOperand(i));
+      // Lanes that are off count as zero.
+      if (!all_on()) v = b_.CreateSelect(mask(), v, llvm::Constant::getNullValue(v->getType()));
+      operands.push_back(v);
+    }
+    for (Value* one : lanes_.multiply(operands)) results.push_back(one);
+  } else {
+    results = multiply_tiles(call);
   }
-  std::array<Value*, 2> results = lanes_.multiply(operands);
   products_[&call] = results;
-  return results[which->getZExtValue() & 1];
+  return element(results);
+}
+
+// By a function: written out, a product is some 300 instructions.
+Emitter::MatrixElements Emitter::multiply_tiles(llvm::CallInst& call) {
+  const bool is_bfloat = is_call_of(call, Intrinsic::mma_m16n8k16_bf16);
+  llvm::Function*& product = tile_products_[is_bfloat];
+  if (!product)
+    product = make_tile_product(module_, (group_->getName() + ".tiles").str(), is_bfloat);
+  if (!tile_operands_)
+    tile_operands_ = guard_memory(tile_operands * tile_operand_bytes, tile_operand_bytes);
+  auto place = [&](unsigned i) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), tile_operands_, i * tile_operand_bytes);
+  };
+  const llvm::Align align(tile_operand_bytes);
+  for (unsigned i = 0; i < tile_operands; ++i)
+    b_.CreateAlignedStore(vector_of(call.getArgOperand(i)), place(i), align);
+  b_.CreateCall(product, {tile_operands_})->setCallingConv(product->getCallingConv());
+  MatrixElements results;
+  for (unsigned i = 0; i < tile_results; ++i)
+    results.push_back(
+        b_.CreateAlignedLoad(wide(call.getType()), place(first_tile_result + i), align));
+  return results;
 }
 
 }  // namespace holdfast::jit

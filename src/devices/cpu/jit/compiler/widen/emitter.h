@@ -64,6 +64,8 @@ class Emitter {
   using Value = llvm::Value;
   // What is iterated over keeps its order: the object must not depend on addresses.
   using ValueSet = llvm::SetVector<const Value*>;
+  // What a lane has of the result of a matrix product.
+  using MatrixElements = llvm::SmallVector<Value*, 4>;
 
   // emitter.cpp: what is computed once, how long values live, their variables
   void hoist_uniform();
@@ -137,6 +139,7 @@ class Emitter {
   Value* emit_kernel_call(llvm::CallInst& call);
   Value* emit_position(uint64_t axis);
   Value* emit_matrix_product(llvm::CallInst& call);
+  MatrixElements multiply_tiles(llvm::CallInst& call);
   // The mask of the block being written; all ones when converged, but for predicated sides.
   Value* mask();
   bool all_on() const { return version_ == converged && !predicate_; }
@@ -260,6 +263,8 @@ class Emitter {
   llvm::DenseMap<uint64_t, llvm::AllocaInst*> scratch_;
   llvm::DenseMap<const llvm::Instruction*, Value*> steps_of_groups_;
   llvm::DenseMap<const llvm::Function*, llvm::Function*> shared_;  // their wide forms
+  llvm::Function* tile_products_[2] = {};                          // of half, of bfloat
+  llvm::AllocaInst* tile_operands_ = nullptr;
   std::vector<msl::UnprovedAccess> unproved_;
   llvm::DenseMap<const llvm::Instruction*, const msl::UnprovedAccess*> guarded_;
   llvm::DenseMap<const Value*, Extent> extents_;
@@ -281,7 +286,7 @@ class Emitter {
     Value* success;
   };
   llvm::DenseMap<const Value*, Exchange> exchanges_;
-  llvm::MapVector<const llvm::CallInst*, std::array<Value*, 2>> products_;
+  llvm::MapVector<const llvm::CallInst*, MatrixElements> products_;
 };
 
 }  // namespace holdfast::jit

@@ -9,7 +9,7 @@
 
 namespace holdfast::jit {
 
-enum class Behaviour : uint8_t { uniform, simdgroup, lane, cross_lane, barrier };
+enum class Behaviour : uint8_t { uniform, simdgroup, lane, value, memory, cross_lane, barrier };
 
 // The row that an instruction calls, if it does. Names with our prefix that have no row: nullopt.
 std::optional<msl::Intrinsic> kernel_intrinsic(const llvm::Value& value);

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::exec {
+namespace holdfast {
 
 class ByteWriter {
  public:
@@ -82,4 +82,4 @@ class ByteReader {
   bool ok_ = true;
 };
 
-}  // namespace holdfast::exec
+}  // namespace holdfast

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <holdfast/utils.h>
+
+#include "base/text.h"
 #include "graph/op.h"
-#include "ops/recorded_calls.h"
-#include "ops/support.h"
 
 namespace holdfast::detail {
 
@@ -22,17 +23,26 @@ std::pair<std::vector<Shape>, std::vector<Dtype>> described(const std::vector<ar
 
 }  // namespace
 
+const std::vector<array>& RecordedCall::exactly(size_t count) const {
+  if (inputs.size() != count) {
+    throw std::invalid_argument(
+        text("expected ", count, count == 1 ? " input" : " inputs", ", got ", inputs.size()));
+  }
+  return inputs;
+}
+
+std::vector<array> Op::call_again(const RecordedCall&) const {
+  throw std::invalid_argument("expected a primitive that can be called again");
+}
+
 void Op::check(const std::vector<array>& inputs, std::span<const Shape> shapes,
                std::span<const Dtype> dtypes) {
   auto refuse = [&](const auto&... why) {
     throw std::invalid_argument(text("[array] a node of ", name(), ": ", why...));
   };
-  std::optional<Record> made_with = record();
-  if (!made_with) refuse("expected a primitive that can be called again");
   std::vector<array> called;
   try {
     called = call_again(
-        *made_with,
         {inputs, {shapes.begin(), shapes.end()}, {dtypes.begin(), dtypes.end()}, stream()});
   } catch (const std::invalid_argument& error) {
     refuse(error.what());
@@ -129,10 +139,9 @@ std::pair<std::vector<array>, std::vector<int>> Op::vmap(const std::vector<array
   }
   expect(size.has_value(), "an input with a mapped axis, got none");
   if (!has_vmap_rule()) return {};
-  if (std::optional<Record> made_with = record()) {
-    // No op that has a rule is told the shape of its result.
-    auto [shapes, dtypes] =
-        described(call_again(*made_with, {rows, {Shape{}}, {float32}, stream()}));
+  if (record()) {
+    // No op that has a rule is given the shape of its result.
+    auto [shapes, dtypes] = described(call_again({rows, {Shape{}}, {float32}, stream()}));
     check(rows, shapes, dtypes);
   }
   return vmap_rule(inputs, axes);

@@ -1,4 +1,4 @@
-// Prepared: what a backend keeps with a description that it encodes again and again.
+// BackendCache: what a backend keeps with a description that it encodes again and again.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 namespace holdfast::kernels {
 
 // Owned by the op, which runs on the device of its stream. Any thread may use it at any time.
-class Prepared {
+class BackendCache {
  public:
-  Prepared() = default;
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-  ~Prepared() {
+  BackendCache() = default;
+  BackendCache(const BackendCache&) = delete;
+  BackendCache& operator=(const BackendCache&) = delete;
+  ~BackendCache() {
     if (destroy_) destroy_(made_.load(std::memory_order_acquire));
   }
 
@@ -38,7 +38,7 @@ class Prepared {
   }
 
  private:
-  sync::Mutex mutex_;
+  sync::Mutex mutex_{sync::Rank::prepared};
   sync::Atomic<void*> made_{nullptr};
   void (*destroy_)(void*) = nullptr;  // guarded by mutex_
 };

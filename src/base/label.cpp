@@ -1,0 +1,24 @@
+#include <holdfast/label.h>
+
+#include <utility>
+
+namespace holdfast::label {
+namespace {
+
+Label& mine() {
+  static thread_local Label label;
+  return label;
+}
+
+}  // namespace
+
+Scope::Scope(std::string name) : previous_(mine()) {
+  if (previous_) name = *previous_ + "/" + name;
+  mine() = std::make_shared<const std::string>(std::move(name));
+}
+
+Scope::~Scope() { mine() = previous_; }
+
+const Label& current() { return mine(); }
+
+}  // namespace holdfast::label

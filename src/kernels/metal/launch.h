@@ -1,0 +1,72 @@
+// Launch: one dispatch of an entry, argument by argument. And the host's side of
+// support/indexing.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <holdfast/encoder.h>
+#include <holdfast/small_vector.h>
+
+#include "kernels/metal/entries.h"
+#include "kernels/plan/layout.h"
+
+namespace holdfast::kernels::metal {
+
+// Arguments are given in the order of the kernel's parameters, then `over` encodes the dispatch.
+// What they refer to must stay until then.
+class Launch {
+ public:
+  Launch(Encoder& encoder, const char* source, const std::string& entry,
+         const Constants& constants = {});
+
+  Launch& input(const array& a);
+  Launch& output(array& a);
+  template <typename T>
+  Launch& value(const T& parameter) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return bytes(&parameter, sizeof(T));
+  }
+  // A list of structures or numbers; the kernel gets a pointer even when there are none.
+  template <typename List>
+  Launch& list(const List& parameters) {
+    return bytes(parameters.data(), parameters.size() * sizeof(*parameters.data()));
+  }
+
+  // At least `threads` threads, in a grid whose rows the kernel counts with thread_number(). There
+  // may be more: the kernel leaves those out.
+  void over(int64_t threads, uint32_t threadgroup = 256);
+  void over(Encoder::Grid grid, Encoder::Grid threadgroup);
+
+ private:
+  Launch& bytes(const void* address, size_t size);
+
+  Encoder& encoder_;
+  Ref<exec::Pipeline> pipeline_;
+  SmallVector<KernelBinding, 12> bindings_;
+};
+
+// A grid of `groups` threadgroups along an axis, in threads. Throws std::invalid_argument with the
+// op's name when no grid is that long.
+uint32_t grid_length(const Encoder& encoder, int64_t groups, uint32_t threadgroup);
+
+// Where the first element lies in memory, as far as multiples of 16 go: addresses of buffers are.
+inline bool is_aligned(const array& a, size_t bytes) {
+  return static_cast<uint64_t>(a.offset()) % bytes == 0;
+}
+
+// As in support/indexing.h.
+struct Extent {
+  int64_t stride;
+  uint64_t size;
+  uint32_t multiplier, shift;
+};
+Extent extent_of(int64_t size, int64_t stride);
+using Extents = SmallVector<Extent, 6>;
+Extents extents_of(const CollapsedLayout& layout);
+
+// Positions up to here are uint in kernels (Extent).
+inline constexpr int64_t most_small_elements = (int64_t{1} << 31) - 1;
+
+}  // namespace holdfast::kernels::metal

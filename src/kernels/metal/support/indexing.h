@@ -1,0 +1,122 @@
+// What the library's kernels share: positions in grids and views, and memory in blocks of 16 bytes.
+// The host's side of the structures is kernels/metal/launch.h.
+#include <metal_stdlib>
+using namespace metal;
+
+// The number of a thread, row after row, in a grid of two dimensions.
+inline ulong thread_number(uint2 position, uint2 grid) {
+  return ulong(position.y) * grid.x + position.x;
+}
+
+// A dimension of a view. Numbers below 2^31 are divided by `size` with `multiplier` and `shift`.
+struct Extent {
+  long stride;  // in elements
+  ulong size;
+  uint multiplier, shift;
+};
+
+inline uint divided(uint number, constant Extent& extent) {
+  return mulhi(number, extent.multiplier) >> extent.shift;
+}
+inline ulong divided(ulong number, constant Extent& extent) { return number / extent.size; }
+
+// Where element `index` of a view lies, counted in row-major order. Index: uint for fewer than 2^31
+// elements, else ulong.
+template <typename Index>
+inline long offset_of(Index index, constant Extent* extents, int dimensions) {
+  long offset = 0;
+  for (int d = dimensions - 1; d > 0; --d) {
+    Index quotient = divided(index, extents[d]);
+    offset += long(index - quotient * Index(extents[d].size)) * extents[d].stride;
+    index = quotient;
+  }
+  return dimensions > 0 ? offset + long(index) * extents[0].stride : 0;
+}
+
+// The unsigned type that is as large as T.
+template <int bytes>
+struct bits_of_size;
+template <>
+struct bits_of_size<1> {
+  using type = uchar;
+};
+template <>
+struct bits_of_size<2> {
+  using type = ushort;
+};
+template <>
+struct bits_of_size<4> {
+  using type = uint;
+};
+template <>
+struct bits_of_size<8> {
+  using type = ulong;
+};
+template <>
+struct bits_of_size<16> {
+  using type = uint4;
+};
+template <typename T>
+using bits_of = typename bits_of_size<sizeof(T)>::type;
+
+// 16 bytes as elements. Addresses of `load_block` and `store_block` are multiples of 16.
+template <typename T>
+struct Block {
+  static constant constexpr int size = 16 / sizeof(T);
+  T values[size];
+};
+
+template <typename T>
+inline Block<T> block_of(uint4 words) {
+  Block<T> block;
+  for (int i = 0; i < Block<T>::size; ++i) {
+    if constexpr (sizeof(T) == 16) {
+      block.values[i] = as_type<T>(words);
+    } else if constexpr (sizeof(T) == 8) {
+      block.values[i] = as_type<T>(ulong(words[2 * i]) | ulong(words[2 * i + 1]) << 32);
+    } else {
+      constexpr int per_word = 4 / sizeof(T);
+      block.values[i] =
+          as_type<T>(bits_of<T>(words[i / per_word] >> (i % per_word * 8 * int(sizeof(T)))));
+    }
+  }
+  return block;
+}
+template <typename T>
+inline uint4 words_of(Block<T> block) {
+  uint4 words = 0;
+  for (int i = 0; i < Block<T>::size; ++i) {
+    auto bits = as_type<bits_of<T>>(block.values[i]);
+    if constexpr (sizeof(T) == 16) {
+      words = bits;
+    } else if constexpr (sizeof(T) == 8) {
+      words[2 * i] = uint(bits);
+      words[2 * i + 1] = uint(bits >> 32);
+    } else {
+      constexpr int per_word = 4 / sizeof(T);
+      words[i / per_word] |= uint(bits) << (i % per_word * 8 * int(sizeof(T)));
+    }
+  }
+  return words;
+}
+template <typename T>
+inline Block<T> load_block(const device T* from) {
+  return block_of<T>(*reinterpret_cast<const device uint4*>(from));
+}
+template <typename T>
+inline void store_block(device T* to, Block<T> block) {
+  *reinterpret_cast<device uint4*>(to) = words_of(block);
+}
+
+// Elements [first, first + Block<T>::size) of an array of `size` elements. `aligned`: its address
+// is a multiple of 16.
+template <typename T>
+inline void store_block(device T* array, ulong first, ulong size, bool aligned, Block<T> block) {
+  if (aligned && first + Block<T>::size <= size) {
+    store_block(array + first, block);
+  } else {
+    for (int i = 0; i < Block<T>::size; ++i) {
+      if (first + i < size) array[first + i] = block.values[i];
+    }
+  }
+}
