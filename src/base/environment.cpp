@@ -83,9 +83,6 @@ constexpr Switch switches[] = {
      "folder of these files; the last 8 are kept"},
     {"HOLDFAST_SCHEDULE_SEED", "", "preset `controlled` only: run this one schedule of each test"},
     {"HOLDFAST_SCHEDULE_STRATEGY", "", "preset `controlled` only: `random` or `pct`"},
-    {"HOLDFAST_MUTANT", "",
-     "preset `controlled` only: a bug of the runtime to switch on, by its name in "
-     "`src/base/mutants.def`"},
 };
 
 [[noreturn]] void reject(const char* name, const char* text, const char* expected) {
