@@ -349,8 +349,8 @@ allocator::Buffer Queue::allocate(size_t bytes) {
   entry.retained = buffer;
 }
 
-void Queue::retain(Buffer* buffer, Storage* storage, bool writes) {
-  retain_inline(buffer, storage, writes);
+void Queue::retain(Buffer* buffer, Storage* storage) {
+  retain_inline(buffer, storage, true);
 }
 
 uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
@@ -363,7 +363,7 @@ uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, 
   retain_inline(here, storage, writes);
   list.bindings.push_back({here, here->identity(), storage, begin, end, writes, elements, start});
   if (writes && here != buffer) [[unlikely]] {
-    retain(buffer, buffer->storage(), writes);
+    retain(buffer, buffer->storage());
     list.bindings.back().original = buffer;
   }
   return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;

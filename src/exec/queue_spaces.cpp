@@ -23,8 +23,8 @@ bool Queue::is_ordered_after(const Stamp& stamp) const {
 // A command in front of the one whose bindings are being collected.
 void Queue::add_copy(Buffer* from, Buffer* to) {
   CommandList& list = open();
-  retain(from, from->storage(), false);
-  retain(to, to->storage(), true);
+  retain(from, from->storage());
+  retain(to, to->storage());
   const auto bytes = static_cast<int64_t>(from->size());
   auto binding = [&](Buffer* buffer, bool writes) {
     return Binding{buffer, buffer->identity(), buffer->storage(), 0, bytes, writes};
