@@ -142,8 +142,6 @@ class DeferredDeleters {
   // Runs what was deferred on the calling thread; null when there is nothing.
   using Run = void (*)();
   Run to_run() const;
-  // For a mutant: from now on nothing is deferred.
-  static void run_at_once();
 
  private:
   bool outer_;

@@ -7,7 +7,6 @@
 
 #include "base/environment.h"
 #include "base/fault.h"
-#include "base/mutants.h"
 #include "base/process.h"
 #include "devices/device.h"
 #include "exec/buffer_pool.h"
@@ -110,8 +109,7 @@ Storage* Allocator::from_cache(size_t bytes, sync::Held) {
   if (active_.load() + bytes > memory_limit_.load()) return nullptr;
   Storage* storage = cache_.take(bytes);
   if (!storage) return nullptr;
-  if (!mutated(Mutant::count_cached))
-    cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  cached_.fetch_sub(storage->capacity, std::memory_order_relaxed);
   add_active(storage->capacity);
   return storage;
 }
@@ -159,7 +157,6 @@ void Allocator::replace_smaller(size_t capacity, sync::Held held) noexcept {
 // Shrinks the cache so that `bytes` more fit the limit.
 bool Allocator::make_room(size_t bytes, sync::Held held) {
   size_t limit = memory_limit_.load(std::memory_order_relaxed);
-  if (mutated(Mutant::memory_limit)) return true;
   auto fits = [&] { return total_ + bytes <= limit; };
   if (fits()) return true;
   harvest(held);
@@ -177,12 +174,11 @@ void Allocator::harvest(sync::Held held) noexcept {
     Storage* idle = nullptr;
     {
       std::lock_guard guard(bin->lock);
-      bin->classes.drain(
-          [](Storage* storage) { return storage->is_idle() || mutated(Mutant::recycle_for_host); },
-          [&](Storage* storage) {
-            storage->next = idle;
-            idle = storage;
-          });
+      bin->classes.drain([](Storage* storage) { return storage->is_idle(); },
+                         [&](Storage* storage) {
+                           storage->next = idle;
+                           idle = storage;
+                         });
     }
     while (idle) {
       Storage* storage = idle;
@@ -196,7 +192,7 @@ void Allocator::harvest(sync::Held held) noexcept {
 
 void Allocator::to_system(Storage* storage, sync::Held held) noexcept {
   residency_.erase(*storage, held);
-  if (!mutated(Mutant::count_total)) total_ -= storage->capacity;
+  total_ -= storage->capacity;
   space_.release(*storage);
   free_storage(storage, held);
 }
@@ -205,10 +201,10 @@ void Allocator::to_system(Storage* storage, sync::Held held) noexcept {
 void Allocator::to_cache_or_system(Storage* storage, sync::Held held) noexcept {
 #if HOLDFAST_CHECKS
   // Whoever reads memory that is gone gets nonsense that is easy to recognise.
-  if (!mutated(Mutant::poison) && storage->bytes)
+  if (storage->bytes)
     std::memset(storage->bytes, 0xcb, std::min(storage->capacity, size_t{64} << 10));
 #endif
-  if (cached_.load() + storage->capacity <= cache_limit_.load() || mutated(Mutant::cache_limit)) {
+  if (cached_.load() + storage->capacity <= cache_limit_.load()) {
     cached_.fetch_add(storage->capacity);
     cache_.push(storage);
     return;
@@ -217,8 +213,7 @@ void Allocator::to_cache_or_system(Storage* storage, sync::Held held) noexcept {
 }
 
 void Allocator::to_bin(Storage* storage, DeviceQueue* user) noexcept {
-  if (!mutated(Mutant::count_active))
-    active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
+  active_.fetch_sub(storage->capacity, std::memory_order_relaxed);
   cached_.fetch_add(storage->capacity, std::memory_order_relaxed);
   Bin* bin = bin_of(user);
   std::lock_guard guard(bin->lock);

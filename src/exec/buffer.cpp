@@ -2,7 +2,6 @@
 #include <new>
 
 #include "base/environment.h"
-#include "base/mutants.h"
 #include "devices/device.h"
 #include "devices/memory.h"
 #include "exec/allocator.h"
@@ -16,7 +15,7 @@ namespace holdfast::exec {
 void Storage::stamp(DeviceQueue* queue, uint64_t serial) {
   std::lock_guard guard(lock);
   for (Stamp& use : uses) {
-    if (use.queue == queue || mutated(Mutant::stamp_other_queues)) {
+    if (use.queue == queue) {
       use = {queue, serial};
       return;
     }
@@ -44,7 +43,7 @@ DeviceQueue* Storage::only_user() {
   DeviceQueue* user = nullptr;
   for (const Stamp& use : uses) {
     if (is_executed(use)) continue;
-    if (user && !mutated(Mutant::recycle_shared)) return nullptr;
+    if (user) return nullptr;
     user = use.queue;
   }
   // A queue of another space, which copies it, has no use for it.
@@ -58,8 +57,7 @@ void Buffer::release_owner() noexcept {
   uint64_t before = counts_.fetch_sub(one_owner - 1, std::memory_order_acq_rel);
   bool was_last_owner = (before >> 32) == 1;
   bool lists_remain = static_cast<uint32_t>(before) != 0;
-  bool is_adopted = storage()->adopted && !mutated(Mutant::adopted_recycled);
-  if (mutated(Mutant::release_twice) && was_last_owner && lists_remain) release_from_list();
+  bool is_adopted = storage()->adopted;
   if (was_last_owner && lists_remain && !is_adopted && !finalizers_.load() &&
       environment::settings().recycle) {
     // Only lists use it. If they are of one queue, that queue may reuse the bytes from now on.
@@ -121,8 +119,6 @@ DeferredDeleters::DeferredDeleters() : outer_(is_deferring) { is_deferring = tru
 
 DeferredDeleters::~DeferredDeleters() { is_deferring = outer_; }
 
-void DeferredDeleters::run_at_once() { is_deferring = false; }
-
 DeferredDeleters::Run DeferredDeleters::to_run() const {
   return deferred_buffers ? &Buffer::retire_deferred : nullptr;
 }
@@ -158,8 +154,7 @@ void Buffer::retire() noexcept {
   layers::on_retire(*this);
   if (replicas()) take_replicas();
   identity_.store(0, std::memory_order_relaxed);
-  Ref<Failure> failure;
-  if (!mutated(Mutant::failure_outlives)) failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
+  Ref<Failure> failure = Ref<Failure>::adopt(failure_.exchange(nullptr));
   label_.reset();
   Storage* storage = this->storage();
   storage_.store(nullptr, std::memory_order_relaxed);

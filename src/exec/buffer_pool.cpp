@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "base/mutants.h"
 #include "exec/layers/layer.h"
 
 namespace holdfast::exec {
@@ -94,8 +93,7 @@ Buffer* BufferPool::start(Buffer* buffer, Storage* storage, size_t bytes, const 
   buffer->op_.store(op, std::memory_order_relaxed);
   buffer->stream_.store(stream, std::memory_order_relaxed);
   buffer->label_ = label;
-  uint64_t step = mutated(Mutant::buffer_identity) ? 0 : 1;
-  buffer->identity_.store(next_identity_.fetch_add(step, std::memory_order_relaxed),
+  buffer->identity_.store(next_identity_.fetch_add(1, std::memory_order_relaxed),
                           std::memory_order_relaxed);
   buffer->counts_.store(Buffer::one_owner, std::memory_order_relaxed);
   live_.fetch_add(1, std::memory_order_relaxed);

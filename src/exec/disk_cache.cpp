@@ -13,7 +13,6 @@
 #include <ctime>
 #include <vector>
 
-#include "base/mutants.h"
 #include "exec/kernel_file.h"
 
 namespace holdfast::exec {
@@ -145,7 +144,7 @@ int DiskCache::open_folder(bool create) {
     complaint = std::strerror(errno);
   } else if (status.st_uid != ::geteuid()) {
     complaint = "it belongs to another user";
-  } else if ((status.st_mode & 077) != 0 && !mutated(Mutant::disk_foreign_folder)) {
+  } else if ((status.st_mode & 077) != 0) {
     complaint = "other users may enter it; chmod 700 makes it usable";
   }
   if (!complaint) return folder.release();
@@ -164,8 +163,7 @@ std::optional<std::string> DiskCache::load(const KernelRequest& request) noexcep
   if (!file.is_open()) return {};
   struct stat status{};
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != ::geteuid() ||
-      ((status.st_mode & 022) != 0 && !mutated(Mutant::disk_foreign_file)) ||
+      status.st_uid != ::geteuid() || (status.st_mode & 022) != 0 ||
       static_cast<uint64_t>(status.st_size) > largest_entry) {
     return {};
   }
@@ -222,7 +220,7 @@ void DiskCache::keep_bound(int folder, uint64_t added) {
   std::vector<FoundFile> entries = list_entries(folder);
   uint64_t total = 0;
   for (const FoundFile& entry : entries) total += entry.size;
-  if (total > max_bytes_ && !mutated(Mutant::disk_bound)) {
+  if (total > max_bytes_) {
     std::sort(entries.begin(), entries.end(), [](const FoundFile& a, const FoundFile& b) {
       return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
                                             : a.used.tv_nsec < b.used.tv_nsec;

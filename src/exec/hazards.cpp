@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/mutants.h"
-
 namespace holdfast::exec {
 namespace {
 
@@ -12,12 +10,10 @@ size_t hash(const Storage* storage) {
 }
 
 bool overlap(const HazardTable::Access& access, const Binding& binding) {
-  if (mutated(Mutant::edge_of_interval)) return access.begin == binding.begin;
   return access.begin < binding.end && binding.begin < access.end;
 }
 
 bool covers(const Binding& binding, const HazardTable::Access& access) {
-  if (mutated(Mutant::edge_of_partial_write) && overlap(access, binding)) return true;
   return binding.begin <= access.begin && access.end <= binding.end;
 }
 
@@ -65,7 +61,7 @@ void HazardTable::grow() {
   std::swap(old, slots_);
   size_t mask = slots_.size() - 1;
   for (Entry& entry : old) {
-    if (entry.generation != generation_ || mutated(Mutant::edge_after_growth)) continue;
+    if (entry.generation != generation_) continue;
     size_t i = hash(entry.storage) & mask;
     while (slots_[i].generation == generation_) i = (i + 1) & mask;
     slots_[i] = std::move(entry);
@@ -76,9 +72,7 @@ void HazardTable::access(Entry& entry, const Binding& binding, uint32_t index,
                          std::vector<Edge>& edges, uint32_t first_edge) {
   for (const Access& write : entry.writes) {
     if (write.command == index || !overlap(write, binding)) continue;
-    if (mutated(binding.writes ? Mutant::edge_write_after_write : Mutant::edge_read_after_write))
-      continue;
-    bool same_life = write.identity == binding.identity || mutated(Mutant::edge_kind);
+    bool same_life = write.identity == binding.identity;
     add_edge(edges, first_edge, write.command,
              !binding.writes && same_life ? Edge::Kind::data : Edge::Kind::reuse);
   }
@@ -92,8 +86,7 @@ void HazardTable::access(Entry& entry, const Binding& binding, uint32_t index,
     size_t kept = 0;
     for (size_t i = 0; i < accesses.size(); ++i) {
       Access& earlier = accesses[i];
-      if (is_read && earlier.command != index && overlap(earlier, binding) &&
-          !mutated(Mutant::edge_write_after_read)) {
+      if (is_read && earlier.command != index && overlap(earlier, binding)) {
         add_edge(edges, first_edge, earlier.command, Edge::Kind::reuse);
       }
       if (!covers(binding, earlier)) accesses[kept++] = earlier;

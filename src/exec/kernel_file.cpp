@@ -2,7 +2,6 @@
 
 #include "base/byte_stream.h"
 #include "base/hash.h"
-#include "base/mutants.h"
 
 namespace holdfast::exec {
 namespace {
@@ -38,12 +37,12 @@ std::optional<std::string_view> from_kernel_file(std::string_view file, std::str
   checksum.high = header.value<uint64_t>();
   if (!header.ok() || file.size() - header_size != size) return {};
   std::string_view contents = file.substr(header_size);
-  if (hash_bytes(contents) != checksum && !mutated(Mutant::disk_checksum)) return {};
+  if (hash_bytes(contents) != checksum) return {};
 
   ByteReader in(contents);
-  if (in.text() != key && !mutated(Mutant::disk_key)) return {};
+  if (in.text() != key) return {};
   std::string_view kernel = in.text();
-  if (!in.is_done() && !(mutated(Mutant::disk_trailing) && in.ok())) return {};
+  if (!in.is_done()) return {};
   return kernel;
 }
 

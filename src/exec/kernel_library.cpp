@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/fault.h"
-#include "base/mutants.h"
 #include "exec/layers/layer.h"
 
 namespace holdfast::exec {
@@ -69,12 +68,6 @@ Ref<Pipeline> KernelLibrary::use(Entry& entry, std::unique_lock<sync::Mutex>& lo
     unlink(entry, lock);
     link_first(entry, lock);
   }
-  if (mutated(Mutant::library_reference)) {
-    Pipeline* unowned = entry.pipeline.get();
-    lock.unlock();
-    sync::yield_point();
-    return Ref<Pipeline>(unowned);
-  }
   return entry.pipeline;
 }
 
@@ -85,10 +78,6 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
     std::unique_lock lock(mutex_);
     if (Entry* entry = find(*request, lock)) {
       if (entry->pipeline) return use(*entry, lock);
-      if (mutated(Mutant::library_single_flight)) {
-        lock.unlock();
-        return compile_alone(*request);
-      }
       ++stats_.waits;
       flight = entry->flight;
       flight->ended.wait(lock, [&] { return flight->has_ended; });
@@ -128,7 +117,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
       evict(dropped, guard);
     } else {
       ++stats_.failures;
-      if (!mutated(Mutant::library_keeps_failure)) take_out(*entry, dropped, guard);
+      take_out(*entry, dropped, guard);
     }
   }
   if (error) std::rethrow_exception(error);
@@ -234,8 +223,8 @@ void KernelLibrary::take_out(Entry& entry, Dropped& out, sync::Held) {
 }
 
 void KernelLibrary::evict(Dropped& evicted, sync::Held held) {
-  while (count_ > parts_.capacity && !mutated(Mutant::library_capacity)) {
-    Entry* entry = mutated(Mutant::library_oldest) ? newest_ : oldest_;
+  while (count_ > parts_.capacity) {
+    Entry* entry = oldest_;
     unlink(*entry, held);
     --count_;
     ++stats_.evictions;

@@ -8,8 +8,6 @@
 #include <set>
 #include <string_view>
 
-#include "base/mutants.h"
-
 namespace holdfast::exec {
 namespace {
 
@@ -73,17 +71,13 @@ KernelRequest::KernelRequest(msl::KernelSource source, KernelOptions options, Ta
     : source_(std::move(source)), options_(options), target_(target) {
   ByteWriter key;
   key.text(target.identity());
-  if (!mutated(Mutant::key_lowering)) key.value(options_.variant);
-  if (!mutated(Mutant::key_guarded)) key.value(static_cast<uint8_t>(options_.guarded));
-  if (!mutated(Mutant::key_math)) key.value(source_.math);
-  if (mutated(Mutant::key_boundaries)) {
-    for (char c : source_.entry + source_.text) key.value(c);
-  } else {
-    if (!mutated(Mutant::key_entry)) key.text(source_.entry);
-    if (!mutated(Mutant::key_text)) key.text(source_.text);
-  }
+  key.value(options_.variant);
+  key.value(static_cast<uint8_t>(options_.guarded));
+  key.value(source_.math);
+  key.text(source_.entry);
+  key.text(source_.text);
   write_constants(source_.constants, key);
-  if (!source_.directory.empty() && !mutated(Mutant::key_includes))
+  if (!source_.directory.empty())
     is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text, source_.directory);
   key_ = key.take();
   hash_ = forced_hash ? *forced_hash : hash_bytes(key_);
@@ -99,12 +93,10 @@ KernelOptions user_kernel_options(bool guarded) {
 void write_constants(const std::vector<msl::FunctionConstant>& constants, ByteWriter& out) {
   out.value(static_cast<uint64_t>(constants.size()));
   for (const msl::FunctionConstant& constant : constants) {
-    if (!mutated(Mutant::key_constant_index)) out.value(constant.index);
-    if (!mutated(Mutant::key_constant_name)) out.text(constant.name);
-    if (!mutated(Mutant::key_constant_type)) out.text(constant.type);
-    for (uint64_t word : constant.bits) {
-      if (!mutated(Mutant::key_constant_value)) out.value(word);
-    }
+    out.value(constant.index);
+    out.text(constant.name);
+    out.text(constant.type);
+    for (uint64_t word : constant.bits) out.value(word);
   }
 }
 

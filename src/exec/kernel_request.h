@@ -12,7 +12,6 @@
 
 #include "base/byte_stream.h"
 #include "base/hash.h"
-#include "base/mutants.h"
 #include "base/ref.h"
 #include "devices/target.h"
 
@@ -32,8 +31,7 @@ class KernelRequest : public RefCounted {
   const std::string& key() const { return key_; }
   const Hash128& hash() const { return hash_; }
   bool has_same_key(const KernelRequest& other) const {
-    return this == &other ||
-           (hash_ == other.hash_ && (key_ == other.key_ || mutated(Mutant::library_trusts_hash)));
+    return this == &other || (hash_ == other.hash_ && key_ == other.key_);
   }
   // False when the source includes files in a way that the key cannot follow (`#include MACRO`):
   // then it is compiled each time.

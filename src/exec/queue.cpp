@@ -5,7 +5,6 @@
 
 #include "base/environment.h"
 #include "base/fault.h"
-#include "base/mutants.h"
 #include "exec/layers/layer.h"
 #include "exec/runtime.h"
 #include "exec/unhandled_failures.h"
@@ -64,8 +63,7 @@ Event Queue::Transaction::commit() {
   layers::on_encode(list);
   committed_ = true;
   // What was bound for no command is retained, but no business of the next op's first command.
-  if (!mutated(Mutant::pending_bindings))
-    queue_.first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
+  queue_.first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
   queue_.end_migrations(true);
   if (list.commands.size() == commands_) return {};
   ++list.ops;
@@ -74,7 +72,7 @@ Event Queue::Transaction::commit() {
     noted_->command_count = static_cast<uint32_t>(list.commands.size() - first_noted_);
     list.notes.push_back(std::move(*noted_));
   }
-  Event event(&queue_, list.serial - mutated(Mutant::serial_of_event));
+  Event event(&queue_, list.serial);
   const environment::Settings& settings = environment::settings();
   if (list.ops >= settings.max_ops_per_buffer ||
       list.work >= static_cast<int64_t>(settings.max_bytes_per_buffer) ||
@@ -91,7 +89,6 @@ void Queue::Transaction::cover_commands() {
   uint32_t first = queue_.first_pending_binding_;
   for (size_t i = commands_; i < list.commands.size(); ++i) {
     Command& command = list.commands[i];
-    if (mutated(Mutant::failure_of_op)) continue;
     command.first_of_op = first;
     command.count_of_op = static_cast<uint32_t>(list.bindings.size()) - first;
   }
@@ -117,15 +114,12 @@ Queue::Transaction::~Transaction() {
 // the list, under no lock.
 void Queue::take_back(Transaction& transaction) {
   CommandList& list = *open_;
-  if (mutated(Mutant::take_back_commands)) transaction.commands_ = list.commands.size();
   list.commands.resize(transaction.commands_);
-  if (!mutated(Mutant::take_back_commands)) {
-    list.bindings.resize(transaction.bindings_);
-    list.edges.resize(transaction.edges_);
-  }
+  list.bindings.resize(transaction.bindings_);
+  list.edges.resize(transaction.edges_);
   list.work = transaction.work_;
   first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
-  if (!mutated(Mutant::take_back_hazards)) submit_open(true);
+  submit_open(true);
 }
 
 // --- the open list ---
@@ -164,14 +158,9 @@ CommandList& Queue::open() {
 
 void Queue::submit_open(bool wake) {
   CommandList* list = std::exchange(open_, nullptr);
-  if (!mutated(Mutant::edges_of_last_list)) hazards_.clear();
+  hazards_.clear();
   layers::on_commit(*list);
   ring_.add(*list);
-  if (mutated(Mutant::retain_until_submitted)) {
-    for (Buffer* buffer : list->retained) buffer->release_from_list();
-    list->retained.clear();
-  }
-  if (mutated(Mutant::retain_pipelines_until_submitted)) list->pipelines.clear();
   device_.submit(*list, wake);
 }
 
@@ -195,7 +184,6 @@ CommandList::AfterCompletion Queue::finish(CommandList& list) {
   CommandList::AfterCompletion after_completion;
   {
     DeferredDeleters deferred;
-    if (mutated(Mutant::deleters_under_completion)) deferred.run_at_once();
     for (Buffer* buffer : list.retained) buffer->release_from_list();
     list.retained.clear();
     list.pipelines.clear();
@@ -222,26 +210,18 @@ bool Queue::is_ordered_after(const Event& event) const {
   if (!open_) return false;
   DeviceQueue* other = event.queue()->device_queue_.get();
   return std::any_of(open_->waits.begin(), open_->waits.end(), [&](const Stamp& wait) {
-    return wait.queue == other &&
-           (wait.serial >= event.serial() || mutated(Mutant::wait_any_serial));
+    return wait.queue == other && wait.serial >= event.serial();
   });
 }
 
 void Queue::add_waits(std::span<const Event> events) {
   auto is_known = [&](const Event& event) { return is_ordered_after(event); };
-  if (mutated(Mutant::wait_between_queues)) return;
-  if (mutated(Mutant::wait_first_only)) events = events.first(1);
   if (std::all_of(events.begin(), events.end(), is_known)) return;
   if (fault::hit(fault::Point::event)) {
     throw std::runtime_error(std::string("[") + op_ + "] injected failure of an event");
   }
   // What is in the list may be what the other queue waits for: it must be able to go first. The new
   // list is asked about every event again: it knows nothing of what the last one waited for.
-  std::vector<Event> unknown;
-  if (mutated(Mutant::wait_after_split)) {
-    std::remove_copy_if(events.begin(), events.end(), std::back_inserter(unknown), is_known);
-    events = unknown;
-  }
   if (open_ && !open_->commands.empty()) submit_open(true);
   for (const Event& event : events) {
     if (is_known(event)) continue;
@@ -251,7 +231,6 @@ void Queue::add_waits(std::span<const Event> events) {
 
 void Queue::wait_for(const Event& event) {
   if (!event.valid() || event.queue() == this || event.queue()->is_past(event.serial())) return;
-  if (mutated(Mutant::wait_by_hand)) return;
   event.queue()->flush(event.serial());
   std::lock_guard guard(mutex_);
   add_waits(std::span(&event, 1));
@@ -259,7 +238,6 @@ void Queue::wait_for(const Event& event) {
 
 bool Queue::wait(uint64_t serial, std::optional<sync::Clock::time_point> deadline) {
   if (is_completed(serial)) return true;
-  if (mutated(Mutant::eval_without_waiting)) return true;
   flush(serial, deadline.has_value());
   return device_.wait(*device_queue_, serial, deadline) && is_completed(serial);
 }
@@ -283,7 +261,6 @@ bool Queue::synchronize(std::optional<sync::Clock::time_point> deadline) {
     for (Ref<Failure>& failure : unseen_) {
       // Only one thread is told.
       if (!first && !failure->seen.exchange(true)) first = failure;
-      if (mutated(Mutant::failure_seen_twice)) failure->seen.store(false);
     }
     std::erase_if(unseen_, [](const Ref<Failure>& failure) { return failure->seen.load(); });
   }
@@ -298,7 +275,7 @@ void Queue::cancel() {
     if (open_ && !open_->commands.empty()) submit_open(true);
     last = open_ ? open_->serial - 1 : next_serial_ - 1;
   }
-  if (!mutated(Mutant::cancel)) device_queue_->cancelled.store(last);
+  device_queue_->cancelled.store(last);
   if (Queue* host = host_queue_.load()) host->cancel();
 }
 
@@ -320,7 +297,6 @@ void Queue::forget_failures() noexcept {
 }
 
 void Queue::remember(const Ref<Failure>& failure) noexcept {
-  if (mutated(Mutant::failure_unseen)) return;
   std::lock_guard guard(spare_lock_);
   std::erase_if(unseen_, [](const Ref<Failure>& old) { return old->seen.load(); });
   if (unseen_.size() < unseen_failures) unseen_.push_back(failure);
@@ -333,25 +309,18 @@ allocator::Buffer Queue::allocate(size_t bytes) {
       device_.memory.allocator->allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
 }
 
-[[gnu::always_inline]] inline void Queue::retain_inline(Buffer* buffer, Storage* storage,
-                                                        bool writes) {
+[[gnu::always_inline]] inline void Queue::retain_inline(Buffer* buffer, Storage* storage) {
   HazardTable::Entry& entry = hazards_.find(storage);
   bool is_retained = entry.retained == buffer;
-  if (mutated(Mutant::retain_recycled)) is_retained = entry.retained != nullptr;
-  if (mutated(Mutant::retain_inputs)) is_retained |= !writes;
-  if (mutated(Mutant::retain_outputs)) is_retained |= writes;
-  if (mutated(Mutant::retain_sole_owner)) is_retained |= buffer->owner_count() == 1;
   if (!retain_ || is_retained) return;
   CommandList& list = *open_;
   list.retained.push_back(buffer);
   buffer->retain_for_list();
-  if (!mutated(Mutant::stamp_storage)) storage->stamp(device_queue_.get(), list.serial);
+  storage->stamp(device_queue_.get(), list.serial);
   entry.retained = buffer;
 }
 
-void Queue::retain(Buffer* buffer, Storage* storage) {
-  retain_inline(buffer, storage, true);
-}
+void Queue::retain(Buffer* buffer, Storage* storage) { retain_inline(buffer, storage); }
 
 uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
                      Elements elements) {
@@ -360,7 +329,7 @@ uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, 
   if (buffer->storage()->space != &memory_ || buffer->replicas()) [[unlikely]]
     here = writes ? writable_here(buffer) : readable_here(buffer);
   Storage* storage = here->storage();
-  retain_inline(here, storage, writes);
+  retain_inline(here, storage);
   list.bindings.push_back({here, here->identity(), storage, begin, end, writes, elements, start});
   if (writes && here != buffer) [[unlikely]] {
     retain(buffer, buffer->storage());
@@ -370,7 +339,7 @@ uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, 
 }
 
 void Queue::retain(const Pipeline& pipeline) {
-  if (!retain_ || mutated(Mutant::retain_pipelines)) return;
+  if (!retain_) return;
   std::vector<Ref<const Pipeline>>& pipelines = open().pipelines;
   // A model's few kernels take turns: looking back a little finds most of them.
   constexpr size_t look_back = 8;

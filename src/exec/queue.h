@@ -161,7 +161,7 @@ class Queue {
   void take_back(Transaction& transaction);
   void add_bound(Command&& command, uint32_t first_binding, uint32_t binding_count);
   void retain(Buffer* buffer, Storage* storage);
-  void retain_inline(Buffer* buffer, Storage* storage, bool writes);
+  void retain_inline(Buffer* buffer, Storage* storage);
   // Buffers in this queue's space, for the op that is being encoded.
   Buffer* readable_here(Buffer* original);
   Buffer* writable_here(Buffer* original);

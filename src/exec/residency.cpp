@@ -8,7 +8,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "base/mutants.h"
 #include "exec/layers/layer.h"
 
 namespace holdfast::exec {
@@ -67,7 +66,7 @@ void Residency::erase(Storage& storage, sync::Held) noexcept {
 
 size_t Residency::set_limit(size_t new_limit, sync::Held) noexcept {
   size_t previous = limit_.exchange(new_limit);
-  while (wired_size() > new_limit && !members_.empty() && !mutated(Mutant::wired_lowered)) {
+  while (wired_size() > new_limit && !members_.empty()) {
     Storage* storage = *members_.begin();
     unwire(*storage);
     try {
@@ -96,7 +95,7 @@ size_t Residency::set_max_bytes_per_set(size_t bytes) {
 }
 
 void Residency::wire_waiting() noexcept {
-  if (limit() == 0 || mutated(Mutant::wired_waiting)) return;
+  if (limit() == 0) return;
   int left = tries;
   for (auto it = waiting_.begin(); it != waiting_.end() && left > 0; --left) {
     bool wired = false;
@@ -110,9 +109,9 @@ void Residency::wire_waiting() noexcept {
 
 bool Residency::wire(Storage& storage) {
   bool has_room = wired_size() + storage.capacity <= limit();
-  if (!has_room && !(mutated(Mutant::wired_limit) && limit() > 0)) return false;
+  if (!has_room) return false;
   members_.reserve(members_.size() + 1);
-  if (!lock_pages(storage) && !mutated(Mutant::wired_refused)) {
+  if (!lock_pages(storage)) {
     if (!storage.residency_refused) {
       storage.residency_refused = true;
       refused_.fetch_add(storage.capacity);
@@ -147,7 +146,7 @@ void Residency::unwire(Storage& storage) noexcept {
   if (--set.members == 0) set_count_.fetch_sub(1);
   storage.residency_set = -1;
   members_.erase(&storage);
-  if (!mutated(Mutant::wired_count)) wired_.fetch_sub(storage.capacity);
+  wired_.fetch_sub(storage.capacity);
 }
 
 // The first set that has room; else an empty one, also for what is larger than a set may be; when
@@ -192,7 +191,7 @@ void Residency::unlock_pages(const Storage& storage) noexcept {
   uintptr_t begin = first_page(storage), end = last_page(storage) + page;
   auto release = [&](uintptr_t at) {
     auto found = shared_pages_.find(at);
-    if (--found->second > 0) return mutated(Mutant::wired_pages);
+    if (--found->second > 0) return false;
     shared_pages_.erase(found);
     return true;
   };

@@ -13,7 +13,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/mutants.h"
 #include "base/sync.h"
 #include "devices/memory.h"
 
@@ -72,7 +71,7 @@ class Residency {
   const Locks locks_;
   std::array<Set, 127> sets_{};
   // Sets that may be used.
-  size_t set_bound_ = mutated(Mutant::residency_set_33) ? sets_.size() : max_sets;
+  size_t set_bound_ = max_sets;
   std::unordered_set<Storage*> members_, waiting_;
   // Small storages share pages, and a page has one lock: how many storages want it. Only pages at
   // the ends of a storage can be shared.

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/mutants.h"
 #include "exec/allocator.h"
 
 namespace holdfast::exec {
@@ -43,7 +42,7 @@ Storage* SizeClasses::take_first(int c) {
 
 Storage* SizeClasses::take(size_t bytes) {
   if (size_ == 0) return nullptr;
-  int first = of(bytes) - (mutated(Mutant::size_class) && bytes > 64);
+  int first = of(bytes);
   for (int c = first; c <= first + 8 && c < count; ++c) {
     if (Storage* storage = take_first(c)) return storage;
   }

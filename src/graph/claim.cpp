@@ -1,7 +1,5 @@
 #include "graph/claim.h"
 
-#include "base/mutants.h"
-
 namespace holdfast::detail {
 namespace {
 
@@ -29,9 +27,9 @@ bool is_claimed(Node& node) {
 Claim try_claim(Node& node) {
   std::lock_guard guard(node.lock);
   uint8_t status = node.status.load(std::memory_order_acquire);
-  if (status == Node::claimed && !mutated(Mutant::claim_exclusive)) return Claim::busy;
+  if (status == Node::claimed) return Claim::busy;
   if (status != Node::unscheduled && status != Node::claimed) return Claim::done;
-  if (node.siblings && !mutated(Mutant::claim_siblings)) {
+  if (node.siblings) {
     uint8_t expected = Node::unscheduled;
     // Evaluated, while this node is not yet: its thread is about to say so.
     if (!node.siblings->status.compare_exchange_strong(expected, Node::claimed)) return Claim::busy;
@@ -45,7 +43,7 @@ void give_up_claim(Node& node, Node::State state, SiblingGroup* siblings) {
   // Last: from now on another thread may claim them, this node too.
   if (siblings) siblings->status.store(state);
   Waiting& w = waiting();
-  if (w.threads.load() == 0 || mutated(Mutant::claim_given_up)) return;
+  if (w.threads.load() == 0) return;
   std::lock_guard guard(w.mutex);
   w.given_up.notify_all();
 }

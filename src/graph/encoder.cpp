@@ -4,7 +4,6 @@
 #include <cstring>
 #include <tuple>
 
-#include "base/mutants.h"
 #include "devices/pipeline.h"
 #include "exec/add_dispatch.h"
 #include "exec/queue.h"
@@ -23,7 +22,6 @@ std::pair<int64_t, int64_t> interval_of(const detail::Node& node) {
     return {begin, begin + static_cast<int64_t>(node.data_size) * item};
   }
   int64_t end = begin + item;
-  if (mutated(Mutant::byte_interval_of_views)) return {begin, end};
   for (size_t i = 0; i < node.shape.size(); ++i) {
     int64_t reach = (node.shape[i] - 1) * node.strides[i] * item;
     if (reach < 0) begin += reach;
@@ -155,7 +153,7 @@ void Encoder::add_native(const Native& native, BodyPlace place, void (*destroy)(
   command.parameters = place.body;
   command.run = run;
   command.addresses = place.addresses;
-  command.may_wait = native.may_wait && !mutated(Mutant::functions_may_wait);
+  command.may_wait = native.may_wait;
   queue_.add(std::move(command), destroy);
 }
 

@@ -8,7 +8,6 @@
 
 #include <holdfast/tracing.h>
 #include "base/environment.h"
-#include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "exec/runtime.h"
 #include "graph/check_outputs.h"
@@ -147,7 +146,7 @@ class Evaluator {
   }
   void await(const Event& event) {
     if (event.queue()->is_past(event.serial())) return;
-    if (!mutated(Mutant::wait_without_flush)) event.queue()->flush(event.serial());
+    event.queue()->flush(event.serial());
     waits_.push_back(event);
   }
 
@@ -214,7 +213,7 @@ class Evaluator {
       queue.settle_small_lists(will_wait_);
       return;
     } catch (const OutOfMemory&) {
-      if (last_chance_ || mutated(Mutant::retry_without_memory)) {
+      if (last_chance_) {
         group_.give_up();
         throw;
       }
@@ -235,7 +234,7 @@ class Evaluator {
       return;
     } catch (const OutOfMemory&) {
       undo(node);
-      if (last_chance_ || mutated(Mutant::retry_without_memory)) throw;
+      if (last_chance_) throw;
       failed.push_back(std::move(node));
     } catch (...) {
       // The name lives with the primitive, which others may drop once the claim is given up.
@@ -337,7 +336,7 @@ class Evaluator {
     Node& n = *node.node();
     Ref<detail::SiblingGroup> siblings = n.siblings;
     for (array& output : outputs_) {
-      if (!mutated(Mutant::undo_data)) output.node()->data.reset();
+      output.node()->data.reset();
       if (output.node() != &n) detail::give_up_claim(*output.node(), Node::unscheduled);
     }
     outputs_.clear();

@@ -1,7 +1,6 @@
 #include "graph/group.h"
 
 #include <holdfast/tracing.h>
-#include "base/mutants.h"
 #include "exec/layers/capture/recording.h"
 #include "graph/claim.h"
 #include "graph/copies.h"
@@ -101,8 +100,7 @@ void Group::choose_outputs(bool keep_graph) {
   for (size_t k = 0; k < nodes_.size(); ++k) {
     Node& n = *nodes_[k].node();
     sync::yield_point();
-    bool is_held =
-        n.reference_count() > node_uses_[k] + 1 && !(mutated(Mutant::elide_held) && node_uses_[k]);
+    bool is_held = n.reference_count() > node_uses_[k] + 1;
     bool needed = is_held || keep_graph || (n.tracer && tracing);
     steps_[k].output = needed ? &nodes_[k] : nullptr;
   }

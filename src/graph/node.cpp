@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/block_pool.h"
-#include "base/mutants.h"
 #include "devices/memory.h"
 #include "exec/queue.h"
 
@@ -111,14 +110,14 @@ void set_row_contiguous(Node& node) {
 bool is_donatable_by(const array& a, uint32_t users, exec::Queue* queue) {
   sync::yield_point();
   Node& node = *a.node();
-  if (node.reference_count() != users && !mutated(Mutant::donate_referenced)) return false;
-  if (node.data.use_count() != 1 && !mutated(Mutant::donate_shared_data)) return false;
+  if (node.reference_count() != users) return false;
+  if (node.data.use_count() != 1) return false;
   // What other queues still read must not be written; our own commands run in order.
   exec::Storage* storage = exec::buffer_of(node.data->buffer)->storage();
-  if (!storage || (storage->adopted && !mutated(Mutant::donate_adopted))) return false;
+  if (!storage || storage->adopted) return false;
   if (queue && storage->space != &queue->device().memory) return false;
   bool is_idle = storage->is_idle(queue ? &queue->device_queue() : nullptr);
-  if (!is_idle && !mutated(Mutant::donate_in_use)) return false;
+  if (!is_idle) return false;
   exec::layers::on_take_over(*exec::buffer_of(node.data->buffer));
   // A former owner may have read the bytes: its decrement must happen before our writes.
   // use_count() is a relaxed load, so touch the count itself.

@@ -31,12 +31,12 @@ TEST_CASE("a failed write of the gpu's copy fails the array, and what reads the 
   const Stream s = default_stream(Device::gpu);
   for (uint64_t k = 1; k <= 4; ++k) {
     CAPTURE(k);
-    array written = make_op("Written", s, {}, {16},
-                            [](Encoder& encoder, const auto&, std::vector<array>& out) {
-                              const int32_t seven = 7;
-                              out[0].set_data(allocator::malloc(out[0].nbytes()));
-                              encoder.fill(out[0], &seven);
-                            });
+    array written =
+        make_op("Written", s, {}, {16}, [](Encoder& encoder, const auto&, std::vector<array>& out) {
+          const int32_t seven = 7;
+          out[0].set_data(allocator::malloc(out[0].nbytes()));
+          encoder.fill(out[0], &seven);
+        });
     array read = make_op("Read", s, {written}, {16},
                          [](Encoder& encoder, const std::vector<array>& in, auto& out) {
                            encoder.allocate(out[0]);

@@ -63,8 +63,9 @@ bool uses_llvm() { return read_file("/proc/self/maps").find("libLLVM") != std::s
 
 }  // namespace
 
-TEST_CASE_FIXTURE(OnCpu, "compiled kernels: one name with float16, float32 and another body in one list" *
-          doctest::test_suite("no other layers")) {
+TEST_CASE_FIXTURE(OnCpu,
+                  "compiled kernels: one name with float16, float32 and another body in one list" *
+                      doctest::test_suite("no other layers")) {
   if (!has_compiler()) return;
   RealLibrary library(1);  // each one drops the one before, while it is encoded
   Stream stream = new_stream(default_device());

@@ -127,7 +127,8 @@ TEST_CASE("metal_kernel: dtypes, sizes below 8, scalars and template values are 
   CHECK(metal.compiles() == expected + 1);
 }
 
-TEST_CASE_FIXTURE(OnCpu, "metal_kernel: shape, strides and rank are those of what the kernel sees") {
+TEST_CASE_FIXTURE(OnCpu,
+                  "metal_kernel: shape, strides and rank are those of what the kernel sees") {
   FakeMetal metal;
   struct Seen {
     int shape[2];

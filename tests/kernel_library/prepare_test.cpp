@@ -64,7 +64,8 @@ TEST_CASE("prepare: a custom kernel is compiled with no stream locked, again whe
   CHECK(seen.locked == 0);
 }
 
-TEST_CASE_FIXTURE(OnCpu, "prepare: the kernel of a compiled function is compiled with no stream locked") {
+TEST_CASE_FIXTURE(OnCpu,
+                  "prepare: the kernel of a compiled function is compiled with no stream locked") {
   FakeMetal metal;
   CompilesSeen seen(metal);
   CompileKernelsSetting setting(CompileKernels::at_once);

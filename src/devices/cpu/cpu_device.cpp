@@ -8,7 +8,6 @@
 
 #include "base/fault.h"
 #include "base/machine.h"
-#include "base/mutants.h"
 #include "devices/cpu/execute.h"
 
 namespace holdfast::exec {
@@ -259,7 +258,6 @@ class Cores final : public CpuDevice, private TaskRunner {
   // --- queues ---
 
   bool may_start(const CommandList& list) {
-    if (mutated(Mutant::start_without_waiting)) return true;
     return std::all_of(list.waits.begin(), list.waits.end(),
                        [this](const Stamp& wait) { return is_completed_or_awaited(wait); });
   }
@@ -341,9 +339,7 @@ class Cores final : public CpuDevice, private TaskRunner {
     queue.first = list->next;
     uint64_t serial = list->serial;
     ++running_;
-    if (mutated(Mutant::completed_before_run)) queue.completed.store(serial);
     lock.unlock();
-    if (mutated(Mutant::release_before_run)) queue.executed.store(serial);
     {
       Running running{queue, Running::innermost};
       RunningScope scope(&running);
@@ -357,11 +353,11 @@ class Cores final : public CpuDevice, private TaskRunner {
     if (--unfinished_ == 0) drained_.notify_all();
     place(queue, lock);
     if (queue.waiters > 0) {
-      if (!mutated(Mutant::wake_waiters)) queue.changed.notify_all();
+      queue.changed.notify_all();
     } else if (queue.state == CpuQueue::State::ready) {
       wake_worker(lock);
     }
-    if (!mutated(Mutant::unblock)) unblock(lock);
+    unblock(lock);
     if (is_awaited(queue)) {
       lock.unlock();
       notify_others(queue);
@@ -495,7 +491,7 @@ class Cores final : public CpuDevice, private TaskRunner {
     }
     lock_soon(lock);
     --running_;
-    if (error && !job.error && !mutated(Mutant::failure_of_helpers)) job.error = error;
+    if (error && !job.error) job.error = error;
     // The owner may leave as soon as it sees 0, but not while we hold the mutex.
     if (job.active.fetch_sub(1, std::memory_order_release) == 1) job.left.notify_all();
   }
@@ -536,7 +532,7 @@ class Cores final : public CpuDevice, private TaskRunner {
     std::exception_ptr error = drain(job);
     lock_soon(lock);
     if (job.wanted > 0) unlink(job, lock);
-    if (job.active.load(std::memory_order_acquire) > 0 && !mutated(Mutant::help_leaves_early)) {
+    if (job.active.load(std::memory_order_acquire) > 0) {
       lock.unlock();
       for (int i = 0; i < spins_for_helpers && job.active.load(std::memory_order_acquire) > 0;
            ++i) {

@@ -6,7 +6,6 @@
 
 #include "base/byte_stream.h"
 #include "base/environment.h"
-#include "base/mutants.h"
 #include "devices/cpu/jit/kernel_format.h"
 #include "devices/cpu/jit_kernel.h"
 
@@ -83,9 +82,9 @@ class CpuTarget final : public Target {
 
 std::string cpu_target_identity(const std::string& compiler_version, machine::InstructionSet set) {
   ByteWriter identity;
-  if (!mutated(Mutant::key_abi)) identity.value(jit::abi_version);
-  if (!mutated(Mutant::key_compiler)) identity.text(compiler_version);
-  if (!mutated(Mutant::key_instruction_set)) identity.value(set);
+  identity.value(jit::abi_version);
+  identity.text(compiler_version);
+  identity.value(set);
   return identity.take();
 }
 

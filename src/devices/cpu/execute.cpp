@@ -10,7 +10,6 @@
 #endif
 
 #include "base/fault.h"
-#include "base/mutants.h"
 #include "devices/cpu/jit/kernel_checker.h"
 #include "devices/cpu/jit_kernel.h"
 #include "devices/device.h"
@@ -237,7 +236,6 @@ std::span<const Binding> bindings_of_op(const CommandList& list, const Command& 
 
 // The failure of an input; null when there is none.
 Failure* failure_of_inputs(std::span<const Binding> bindings) {
-  if (mutated(Mutant::failure_of_inputs)) return nullptr;
   for (const Binding& binding : bindings) {
     if (binding.writes) continue;
     if (Failure* failure = binding.buffer->failure()) return failure;
@@ -282,7 +280,6 @@ Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
 }
 
 void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>& failure) {
-  if (mutated(Mutant::failure_of_outputs)) return;
   for (std::span<const Binding> bindings :
        {bindings_of(list, command), bindings_of_op(list, command)}) {
     for (const Binding& binding : bindings) {

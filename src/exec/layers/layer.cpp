@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/mutants.h"
 #include "devices/device.h"
 
 namespace holdfast::exec::layers {
@@ -162,9 +161,7 @@ void on_commit(CommandList& list) {
 
 void on_complete(const CommandList& list) {
   if (!list.layers) return;
-  std::shared_ptr<const Chain> now;
-  if (mutated(Mutant::layers_at_completion)) now = current();
-  const Chain& committed_under = now ? *now : *static_cast<const Chain*>(list.layers.get());
+  const Chain& committed_under = *static_cast<const Chain*>(list.layers.get());
   // The outermost layer saw the list last, and sees its completion first.
   for (auto it = committed_under.rbegin(); it != committed_under.rend(); ++it) {
     (*it)->on_complete(list);

@@ -9,9 +9,8 @@ bool Release::covers(PastAccess earlier) const {
   if (earlier.group() != group) return false;
   if (earlier.epoch() < epoch) return true;
   if (earlier.thread() == thread) {
-    return earlier.fences() < fences || mutated(Mutant::checker_release_without_fence);
+    return earlier.fences() < fences;
   }
-  if (mutated(Mutant::checker_release_of_simdgroup)) return false;
   return earlier.simdgroup() == thread / simdgroup_width && earlier.epoch() == epoch &&
          earlier.simd_stamp() < simd_stamp;
 }
@@ -68,7 +67,7 @@ bool covers(Heard heard, PastAccess earlier) {
 
 void FenceOrder::begin() {
   has_any_ = false;
-  if (!mutated(Mutant::checker_heard)) threads_.clear();
+  threads_.clear();
   acquired_.clear();
 }
 
@@ -88,10 +87,6 @@ void FenceOrder::read(PastAccess now, uintptr_t address, const Releases& release
   if (found == releases.end()) return;
   if (threads_.empty()) threads_.resize(most_threads);
   const Heard all = found->second->all();
-  if (mutated(Mutant::checker_acquire_without_fence)) {
-    has_any_ = true;
-    acquired_.push_back({all, now});
-  }
   for (Heard& known : threads_[now.thread()].heard) {
     if (known.log == all.log) {
       known = all;
@@ -102,8 +97,8 @@ void FenceOrder::read(PastAccess now, uintptr_t address, const Releases& release
 }
 
 void FenceOrder::write(PastAccess now, uintptr_t address, Releases& releases, bool is_store) {
-  if (is_store && !releases.empty() && !mutated(Mutant::checker_store)) releases.erase(address);
-  if (fences_of(now.thread()) == 0 || mutated(Mutant::checker_release)) return;
+  if (is_store && !releases.empty()) releases.erase(address);
+  if (fences_of(now.thread()) == 0) return;
   auto found = releases.find(address);
   if (found == releases.end()) {
     logs_.push_back(std::make_unique<ReleaseLog>());
@@ -114,7 +109,7 @@ void FenceOrder::write(PastAccess now, uintptr_t address, Releases& releases, bo
   log.add(Release{now.group(), thread.epoch, static_cast<uint16_t>(now.thread()), thread.simd_stamp,
                   thread.fences});
   for (const Acquired& one : acquired_) {
-    if (one.by.is_before(now) && !mutated(Mutant::checker_handed_on)) log.add(one.heard);
+    if (one.by.is_before(now)) log.add(one.heard);
   }
 }
 

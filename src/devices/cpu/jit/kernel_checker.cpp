@@ -16,8 +16,7 @@ namespace {
 
 bool is_aligned(const char* address, const AccessSite& site) {
   // A power of two.
-  return (reinterpret_cast<uintptr_t>(address) & (site.alignment - 1u)) == 0 ||
-         mutated(Mutant::checker_alignment);
+  return (reinterpret_cast<uintptr_t>(address) & (site.alignment - 1u)) == 0;
 }
 
 }  // namespace
@@ -87,7 +86,6 @@ std::vector<KernelFinding> KernelChecker::findings() const {
   };
   std::erase_if(result, [&](const KernelFinding& one) {
     return one.kind == std::string_view("uninitialised-read") &&
-           !mutated(Mutant::checker_explained) &&
            std::any_of(findings_.begin(), findings_.end(),
                        [&](const KernelFinding& other) { return explains(other, one); });
   });
@@ -157,10 +155,6 @@ uint32_t GroupChecker::access(ThreadContext* thread, const AccessSite* site,
 
 bool GroupChecker::look_at(const Access& access, const Target& target) {
   const bool is_inside = target.holds(access.address, access.bytes);
-  if (!is_inside &&
-      mutated(target.space == AccessObject::threadgroup ? Mutant::checker_bounds_of_arrays
-                                                        : Mutant::checker_bounds_of_arguments))
-    return false;
   try {
     if (!is_inside || !is_aligned(access.address, access.site)) {
       KernelFinding found = finding(is_inside ? "misaligned" : "out-of-bounds", access, target);
@@ -182,8 +176,7 @@ void GroupChecker::fence(const ThreadContext& thread) noexcept {
 
 void GroupChecker::check_order(const Access& access, const Target& target) {
   const bool reads = access.is(AccessSite::reads), writes = access.is(AccessSite::writes);
-  const bool is_atomic =
-      access.is(AccessSite::atomic) && !mutated(Mutant::checker_atomics_are_plain);
+  const bool is_atomic = access.is(AccessSite::atomic);
   const ShadowMemory::Use use =
       is_atomic ? (writes ? ShadowMemory::atomic_write : ShadowMemory::atomic_read)
                 : (writes ? ShadowMemory::plain_write : ShadowMemory::read);
@@ -212,8 +205,7 @@ void GroupChecker::check_order(const Access& access, const Target& target) {
                            trouble.is_any_defined = true;
                          cell.add(now, use);
                        });
-  if (access.is(AccessSite::block) && trouble.is_any_defined && !mutated(Mutant::checker_gaps))
-    trouble.undefined = nullptr;
+  if (access.is(AccessSite::block) && trouble.is_any_defined) trouble.undefined = nullptr;
   if (trouble.race || trouble.undefined) [[unlikely]]
     report_trouble(access, target, trouble);
 }
@@ -243,7 +235,6 @@ void GroupChecker::report_race(const Access& access, const Target& target, PastA
   found.writes_same_value = (access.site.kind & access_kinds) == AccessSite::writes &&
                             (other_site.kind & access_kinds) == AccessSite::writes &&
                             access.bytes <= sizeof(access.value) &&
-                            !mutated(Mutant::checker_same_value) &&
                             std::memcmp(access.address, &access.value, access.bytes) == 0;
   // Which of the two comes first is luck.
   auto [one, two] = std::minmax({&access.site, &other_site});

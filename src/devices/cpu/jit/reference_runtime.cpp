@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/mutants.h"
 #include "devices/cpu/jit/cross_lane.h"
 #include "devices/cpu/jit/fibre.h"
 #include "devices/cpu/jit/kernel_checker.h"
@@ -183,8 +182,8 @@ class ReferenceRunner::Fibres {
         if (is_cancelled(group)) return;
       }
       if (any_waits && group.checker) {
-        if (!mutated(Mutant::checker_divergence)) check_barrier(*group.checker, threads);
-        if (!mutated(Mutant::checker_barrier)) group.checker->pass_threadgroup_barrier();
+        check_barrier(*group.checker, threads);
+        group.checker->pass_threadgroup_barrier();
       }
       for (Simdgroup& simd : all) simd.release();
     }
@@ -254,15 +253,10 @@ class ReferenceRunner::Fibres {
       if (operation == msl::Intrinsic::threadgroup_barrier) return true;
       if (operation == msl::Intrinsic::simdgroup_barrier) {
         if (group.checker) {
-          if (!mutated(Mutant::checker_simd_divergence)) check_simdgroup_barrier(group, simd);
-          if (!mutated(Mutant::checker_simd_barrier))
-            group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
-          if (mutated(Mutant::checker_simd_barrier_of_group))
-            group.checker->pass_threadgroup_barrier();
+          check_simdgroup_barrier(group, simd);
+          group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
         }
       } else if (static_cast<uint32_t>(operation) != converge) {
-        if (group.checker && mutated(Mutant::checker_shuffle))
-          group.checker->pass_simdgroup_barrier(simd.lanes->simdgroup);
         perform_cross_lane(operation, simd.active, simd.values);
       }
       simd.release();

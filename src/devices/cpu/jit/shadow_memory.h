@@ -10,7 +10,6 @@
 #include <new>
 #include <vector>
 
-#include "base/mutants.h"
 #include "base/sync.h"
 #include "devices/cpu/jit/kernel_abi.h"
 
@@ -51,7 +50,7 @@ class PastAccess {
   }
   // Whether a barrier, or the thread itself, puts it before `later`.
   bool is_before(PastAccess later) const {
-    if (group() != later.group()) return mutated(Mutant::checker_order_of_groups);
+    if (group() != later.group()) return false;
     const uint64_t differ = when_ ^ later.when_;
     if ((differ & thread_mask) == 0 || (differ >> epoch_shift & epoch_limit) != 0) return true;
     return (differ & thread_mask) < simdgroup_width && (differ >> stamp_shift & 0xffff) != 0;
@@ -126,7 +125,7 @@ class ShadowMemory {
     bool is_written() const { return write_.is_written(); }
     // What another group left of threadgroup memory is nothing.
     void belong_to(uint32_t group) {
-      if (write_.group() == group || mutated(Mutant::checker_groups)) return;
+      if (write_.group() == group) return;
       write_ = PastAccess(0, group, 0, 0, 0, 0);
       forget_others();
     }
@@ -134,7 +133,6 @@ class ShadowMemory {
     // Nobody but the thread of `now` has been here, and no atomic operation.
     bool is_own(PastAccess now) const {
       auto is_own = [now](PastAccess one) { return one.is_empty() || one.is_same_thread(now); };
-      if (mutated(Mutant::checker_own) && write_.is_same_thread(now)) return !atomics_;
       return is_own(write_) && !atomics_ &&
              (!reads_ || (is_own(reads_->first) && reads_->second.is_empty()));
     }
@@ -151,7 +149,7 @@ class ShadowMemory {
         if (races(reads_->first)) return reads_->first;
         if (races(reads_->second)) return reads_->second;
       }
-      if (!atomics_ || mutated(Mutant::checker_atomics)) return {};
+      if (!atomics_) return {};
       if (use == plain_write || use == read) {
         if (races(atomics_->writes.first)) return atomics_->writes.first;
         if (races(atomics_->writes.second)) return atomics_->writes.second;
@@ -166,16 +164,15 @@ class ShadowMemory {
     void add(PastAccess now, Use use) {
       switch (use) {
         case read:
-          if (mutated(Mutant::checker_reads)) return;
           return reads_->add(now);
         case atomic_read:
           return atomics_->reads.add(now);
         case atomic_write:
-          if (!mutated(Mutant::checker_written_by_atomics)) write_.set_written();
+          write_.set_written();
           return atomics_->writes.add(now);
         case plain_write:
           // Whoever raced with those before races with this one, too, or has been reported.
-          if (!mutated(Mutant::checker_written)) now.set_written();
+          now.set_written();
           write_ = now;
           forget_others();
       }
@@ -233,7 +230,7 @@ class ShadowMemory {
     while (at < end) {
       const uintptr_t stop = std::min(end, (at / page_bytes + 1) * page_bytes);
       Page& page = page_of(at);
-      const bool is_fine = ((at | stop) & 3) != 0 && !mutated(Mutant::checker_bytes);
+      const bool is_fine = ((at | stop) & 3) != 0;
       if (is_shared_) page.lock.lock();
       while (!page.form.fits(is_fine, use)) {
         if (is_shared_) page.lock.unlock();

@@ -1,7 +1,5 @@
 #include "exec/layers/chaos/chaos.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -10,7 +8,6 @@
 #include <string>
 
 #include "base/environment.h"
-#include "base/mutants.h"
 #include "devices/memory_space.h"
 #include "exec/layers/layer.h"
 #include "exec/queue.h"
@@ -39,9 +36,7 @@ uint64_t mix(uint64_t x) {
 class Draws {
  public:
   Draws(uint64_t seed, const CommandList& list, uint64_t purpose)
-      : state_(mix(seed) ^ mix(stream_of(list) * 4 + purpose) ^ mix(list.serial << 20)) {
-    if (mutated(Mutant::chaos_seed)) state_ ^= static_cast<uint64_t>(::getpid()) << 8;
-  }
+      : state_(mix(seed) ^ mix(stream_of(list) * 4 + purpose) ^ mix(list.serial << 20)) {}
   uint64_t below(uint64_t limit) { return mix(state_ += 0x9e3779b97f4a7c15ull) % limit; }
 
  private:
@@ -89,12 +84,7 @@ class ChaosLayer final : public Layer {
   }
 
  private:
-  bool has(Knob knob) const {
-    if (mutated(Mutant::chaos_order) && knob == order) return false;
-    if (mutated(Mutant::chaos_split) && knob == split) return false;
-    if (mutated(Mutant::chaos_delay) && knob == delay) return false;
-    return setting_.knobs & knob;
-  }
+  bool has(Knob knob) const { return setting_.knobs & knob; }
 
   // Some order in which every command comes after its predecessors. A command without bindings
   // stays where it is, and so does what stands before and behind it: the host may count on that.
@@ -118,7 +108,6 @@ class ChaosLayer final : public Layer {
     for (size_t i = 0; i < count; ++i) {
       const Command& command = list.commands[i];
       for (uint32_t e = 0; e < command.edge_count; ++e) {
-        if (mutated(Mutant::chaos_illegal) && e == 0) continue;
         add(list.edges[command.first_edge + e].predecessor, i);
       }
       if (command.binding_count == 0) {

@@ -1,5 +1,4 @@
 #include "exec/layers/validation/checks.h"
-#include "base/mutants.h"
 
 #include <cstring>
 #include <stdexcept>
@@ -200,29 +199,6 @@ const KindRow& kind(const char* id) {
     if (std::strcmp(row.id, id) == 0) return row;
   }
   throw std::logic_error(std::string("[validation] there is no report ") + id);
-}
-
-bool CheckSet::is_ablated(Check check) {
-  switch (check) {
-    case Check::lifetime:
-      return mutated(Mutant::check_lifetime);
-    case Check::hazards:
-      return mutated(Mutant::check_hazards);
-    case Check::bindings:
-      return mutated(Mutant::check_bindings);
-    case Check::cache:
-      return mutated(Mutant::check_cache);
-    case Check::resources:
-      return mutated(Mutant::check_resources);
-    case Check::ownership:
-      return mutated(Mutant::check_ownership);
-    case Check::host_writes:
-      return mutated(Mutant::check_host_writes);
-    case Check::nan:
-      return mutated(Mutant::check_nan);
-    default:
-      return false;
-  }
 }
 
 CheckSet CheckSet::parse(const std::string& text, const std::string& what) {

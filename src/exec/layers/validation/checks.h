@@ -8,8 +8,6 @@
 
 #include <holdfast/validation.h>
 
-#include "base/mutants.h"
-
 namespace holdfast::validation {
 
 enum class Check : uint8_t {
@@ -53,12 +51,9 @@ class CheckSet {
   // "1", or names with commas. Throws std::invalid_argument that names `what`, the unknown name and
   // the known ones.
   static CheckSet parse(const std::string& text, const std::string& what);
-  bool has(Check check) const {
-    return (bits_ >> static_cast<int>(check) & 1) && !(HOLDFAST_MUTANTS && is_ablated(check));
-  }
+  bool has(Check check) const { return bits_ >> static_cast<int>(check) & 1; }
 
  private:
-  static bool is_ablated(Check check);
   uint32_t bits_ = 0;
 };
 

@@ -11,7 +11,6 @@
 // run is kept, so that reuse which comes too early is found as well.
 #include <algorithm>
 
-#include "base/mutants.h"
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
 
@@ -23,7 +22,6 @@ bool covers(const Access& a, const Access& b) { return a.begin <= b.begin && b.e
 
 // Does command `later` come after command `earlier` of the same list, by edges?
 bool is_reachable(const CommandList& list, uint32_t earlier, uint32_t later) {
-  if (mutated(Mutant::validator_edges)) return false;
   auto edges_of = [&](uint32_t index) {
     const Command& command = list.commands[index];
     return std::span(list.edges).subspan(command.first_edge, command.edge_count);

@@ -13,7 +13,6 @@
 #include <span>
 #include <utility>
 
-#include "base/mutants.h"
 #include "exec/layers/contents.h"
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
@@ -119,8 +118,7 @@ class Validator::OriginWatch final : public exec::CommandObserver {
       }
       for (const Binding& binding : bindings) {
         if (!is_candidate_) return;
-        if (!binding.writes && !mutated(Mutant::validator_given_numbers))
-          is_candidate_ = is_finite(binding);
+        if (!binding.writes) is_candidate_ = is_finite(binding);
       }
       for (const Binding& binding : bindings) {
         const bool is_watched =
@@ -157,9 +155,7 @@ class Validator::OriginWatch final : public exec::CommandObserver {
     const std::string_view bytes = contents.bytes();
     for_each_special(bytes, binding.elements, [&](size_t i, uint64_t bits) {
       const size_t at = i * format.bytes;
-      if (std::memcmp(bytes.data() + at, before.data() + at, format.bytes) == 0 &&
-          !mutated(Mutant::validator_kept_numbers))
-        return;
+      if (std::memcmp(bytes.data() + at, before.data() + at, format.bytes) == 0) return;
       messages::MadeNumbers& made = (bits & format.fraction) != 0 ? nans : infinities;
       if (made.count++ != 0) return;
       made.first_byte = binding.begin + static_cast<int64_t>(at);

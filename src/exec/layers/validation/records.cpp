@@ -1,14 +1,12 @@
 // The validator's memory: which buffers there are, where, and in which order queues run.
 #include <algorithm>
 
-#include "base/mutants.h"
 #include "exec/layers/validation/validator.h"
 
 namespace holdfast::validation {
 namespace {
 
 void prune_executed(std::vector<Access>& accesses) {
-  if (mutated(Mutant::validator_recycled)) return;
   std::erase_if(accesses, [](const Access& access) { return has_run(access.side); });
 }
 
@@ -145,7 +143,6 @@ Region& Validator::region_for(uintptr_t begin, uintptr_t end, bool is_adopted, s
 // An op was taken back: what its commands would have done is not going to happen.
 void Validator::forget_commands(const DeviceQueue* queue, uint64_t serial, uint32_t from,
                                 sync::Held) {
-  if (mutated(Mutant::validator_taken_back)) return;
   auto is_gone = [&](const Side& side) {
     return side.queue == queue && side.serial == serial && side.command >= from;
   };
@@ -202,7 +199,6 @@ bool Validator::is_ordered_before(const Side& earlier, const Seen& later, sync::
   if (earlier.queue == queue) return earlier.serial < later.list.serial;
   if (queues_[earlier.queue].observed >= earlier.serial) return true;
   const After* after = clock_at(queues_[queue], later.list.serial);
-  if (mutated(Mutant::validator_waits)) return false;
   return after && std::any_of(after->begin(), after->end(), [&](const auto& entry) {
            return entry.first == earlier.queue && entry.second >= earlier.serial;
          });
@@ -211,7 +207,7 @@ bool Validator::is_ordered_before(const Side& earlier, const Seen& later, sync::
 void Validator::on_observe(const DeviceQueue& queue, uint64_t serial) {
   std::lock_guard guard(mutex_);
   QueueRecord& record = queues_[&queue];
-  if (record.observed >= serial || mutated(Mutant::validator_host)) return;
+  if (record.observed >= serial) return;
   record.observed = serial;
   if (const After* after = clock_at(record, serial)) {
     for (const auto& [other, last] : After(*after)) {

@@ -5,8 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "base/mutants.h"
-
 namespace holdfast::validation {
 namespace {
 
@@ -102,7 +100,7 @@ bool Reporter::take(const Report& report) {
   {
     std::lock_guard guard(mutex_);
     auto [place, is_new] = known_.emplace(key_of(report), reports_.size());
-    if (is_new || mutated(Mutant::validator_repeats)) {
+    if (is_new) {
       reports_.push_back(report);
       if (print_) std::fputs(report.text().c_str(), stderr);
       if (json_ && (std::fprintf(json_, "%s\n", report.json().c_str()) < 0 || std::fflush(json_))) {
