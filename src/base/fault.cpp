@@ -25,7 +25,8 @@ struct Name {
 };
 constexpr Name names[] = {{"alloc", Point::allocation},  {"compile", Point::compile},
                           {"dispatch", Point::dispatch}, {"event", Point::event},
-                          {"file", Point::file},         {"thread", Point::thread_start}};
+                          {"file", Point::file},         {"migration", Point::migration},
+                          {"thread", Point::thread_start}};
 
 }  // namespace
 

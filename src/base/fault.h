@@ -21,6 +21,7 @@ enum class Point : uint8_t {
   dispatch,      // a command at the moment it runs
   event,         // a wait between queues being encoded
   file,          // a read or a write of a file of arrays
+  migration,     // bytes that the host reads from the memory of a device
   thread_start,  // a worker
   count,
 };
@@ -43,8 +44,7 @@ bool parse(const std::string& text, std::vector<Setting>& settings);
 // What `parse` accepts, for messages.
 inline constexpr const char* expected_text =
     "points with the visit that fails, as alloc:3,dispatch:1+ (alloc, compile, dispatch, event, "
-    "file, "
-    "thread; with + later visits fail, too)";
+    "file, migration, thread; with + later visits fail, too)";
 
 extern std::atomic<bool> is_armed;
 bool count_visit(Point point);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
+#include "base/fault.h"
 #include "exec/allocator.h"
 #include "exec/queue.h"
 
@@ -84,6 +86,13 @@ void wait_for_uses(Storage& storage) {
   }
 }
 
+// What a space throws; injected failures as well.
+void read_storage(const Storage& from, size_t begin, void* target, size_t bytes) {
+  if (!from.space->is_host() && fault::hit(fault::Point::migration))
+    throw std::runtime_error("injected failure of a copy to the host");
+  from.space->read(from, begin, target, bytes);
+}
+
 BufferOwner copy_to_host(Buffer& original) {
   Replica source = Replicas::any(original);
   Storage& from = *source.buffer->storage();
@@ -91,7 +100,7 @@ BufferOwner copy_to_host(Buffer& original) {
   if (Failure* failure = source.buffer->failure()) failure->raise();
   BufferOwner copy =
       BufferOwner::adopt(Allocator::get().allocate_idle(original.size(), "copy to the host"));
-  from.space->read(from, 0, copy->storage()->bytes, original.size());
+  read_storage(from, 0, copy->storage()->bytes, original.size());
   Replicas::add(original, {BufferOwner::share(copy.get())});
   // Another thread's, if that was first: all see one.
   Replica kept = Replicas::find(original, host_memory());
@@ -126,7 +135,7 @@ void read_bytes(Buffer& original, size_t begin, void* target, size_t bytes) {
     static_cast<Queue*>(source.copied_by.queue->owner)->wait(source.copied_by.serial);
   }
   if (Failure* failure = source.buffer->failure()) failure->raise();
-  from.space->read(from, begin, target, bytes);
+  read_storage(from, begin, target, bytes);
 }
 
 }  // namespace holdfast::exec

@@ -212,10 +212,11 @@ TEST_CASE("threads share arrays that are on one device and wanted on both") {
   }
 }
 
-TEST_CASE("the k-th allocation, command or wait of a program on two devices fails") {
+TEST_CASE("the k-th allocation, command, wait or migration of a program on two devices fails") {
   install_gpu();
   for (fault::Point point :
-       {fault::Point::allocation, fault::Point::dispatch, fault::Point::event}) {
+       {fault::Point::allocation, fault::Point::dispatch, fault::Point::event,
+        fault::Point::migration}) {
     int failures = 0;
     for (uint64_t k = 1;; ++k) {
       REQUIRE(k < 200);
@@ -227,7 +228,10 @@ TEST_CASE("the k-th allocation, command or wait of a program on two devices fail
         auto compute = [&] {
           array y = cumsum(add(x, array(1u), Device::gpu), 0, false, true, Device::gpu);
           array z = multiply(y, x, Device::cpu);
-          return sum(concatenate({z, y}, 0, Device::gpu), Device::gpu).item<uint32_t>();
+          const array both = concatenate({z, y}, 0, Device::gpu);
+          const auto total = sum(both, Device::gpu).item<uint32_t>();
+          CHECK(both.data<uint32_t>()[100] == 4);
+          return total;
         };
         const uint32_t expected = 4 * 4 * 5050;
         fault::arm(point, k);
