@@ -338,7 +338,9 @@ TEST_CASE("metal_kernel: verbose prints the generated source") {
   CHECK(result.output.find("NATIVE nothing ;") != std::string::npos);
 }
 
-TEST_CASE("metal_kernel: a chain of one name over slices and views of one weight buffer, threads") {
+TEST_CASE_FIXTURE(
+    OnCpu,
+    "metal_kernel: a chain of one name over slices and views of one weight buffer, threads") {
   FakeMetal metal(2);
   constexpr int layers = 12, width = 16;
   // out[i] = sum_j x[j] * w[j * s0 + i * s1] + bias, with strides that the kernel is told.
@@ -358,7 +360,7 @@ TEST_CASE("metal_kernel: a chain of one name over slices and views of one weight
       {layers, width, width});
   eval(weights);
   auto run = [&](bool copies) {
-    StreamContext on_cpu(Device::cpu);  // also on other threads
+    StreamContext on_cpu_here(Device::cpu);  // also on other threads
     array x = floats(width) * array(0.125f);
     for (int layer = 0; layer < layers; ++layer) {
       std::string body = "NATIVE v" + std::to_string(layer % 3) + " ; w_strides";
