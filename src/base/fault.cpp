@@ -23,9 +23,9 @@ struct Name {
   std::string_view text;
   Point point;
 };
-constexpr Name names[] = {{"alloc", Point::allocation},  {"compile", Point::compile},
-                          {"dispatch", Point::dispatch}, {"event", Point::event},
-                          {"file", Point::file},         {"migration", Point::migration},
+constexpr Name names[] = {{"alloc", Point::allocation},   {"compile", Point::compile},
+                          {"dispatch", Point::dispatch},  {"event", Point::event},
+                          {"file", Point::file},          {"migration", Point::migration},
                           {"thread", Point::thread_start}};
 
 }  // namespace

@@ -66,6 +66,7 @@ Buffer* Queue::readable_here(Buffer* original) {
   }
   Replica source = Replicas::any(*original);
   const bool is_in_flight_elsewhere = static_cast<bool>(there.buffer);
+  Replicas::prepare(*original);  // once the op is committed nothing may fail
   BufferOwner copy = BufferOwner::adopt(memory_.allocator->allocate_for_queue(
       original->size(), op_, label_, bin, device_queue_.get()));
   Buffer* buffer = copy.get();
@@ -83,6 +84,7 @@ Buffer* Queue::writable_here(Buffer* original) {
     // Written elsewhere since: commands may write parts of it only.
     add_copy(Replicas::any(*original).buffer.get(), original);
   }
+  if (here != original) Replicas::prepare(*original);
   written_.push_back({BufferOwner::share(original), BufferOwner::share(here)});
   return here;
 }

@@ -49,6 +49,12 @@ Replica Replicas::any(Buffer& original) {
   return {BufferOwner::share(first.buffer.get()), first.copied_by};
 }
 
+void Replicas::prepare(Buffer& original) {
+  Replicas& replicas = replicas_of(original);
+  std::lock_guard guard(replicas.lock);
+  replicas.valid.reserve(replicas.valid.size() + 1);
+}
+
 void Replicas::add(Buffer& original, Replica replica) {
   Replicas& replicas = replicas_of(original);
   const MemorySpace& space = space_of(*replica.buffer);
@@ -65,10 +71,10 @@ void Replicas::keep_only(Buffer& original, Replica valid) {
   const bool is_original = valid.buffer.get() == &original;
   if (is_original && !original.replicas()) return;
   Replicas& replicas = replicas_of(original);
-  std::vector<Replica> dropped;
+  SmallVector<Replica, 2> dropped;
   std::lock_guard guard(replicas.lock);
   replicas.original_is_valid = is_original;
-  dropped.swap(replicas.valid);
+  dropped = std::move(replicas.valid);
   if (!is_original) replicas.valid.push_back(std::move(valid));
 }
 

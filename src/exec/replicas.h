@@ -12,7 +12,8 @@
 #pragma once
 
 #include <utility>
-#include <vector>
+
+#include <holdfast/small_vector.h>
 
 #include "base/sync.h"
 #include "devices/memory_space.h"
@@ -60,7 +61,7 @@ struct Replicas {
   sync::SpinLock lock{sync::Rank::replicas};
   // Guarded by lock.
   bool original_is_valid = true;
-  std::vector<Replica> valid;
+  SmallVector<Replica, 2> valid;
 
   // The functions below take an original; any thread.
 
@@ -69,6 +70,8 @@ struct Replicas {
   static Replica find(Buffer& original, const MemorySpace& space);
   // One that is valid somewhere, the original if it is.
   static Replica any(Buffer& original);
+  // Memory for one more replica: `add` and `keep_only` take none then.
+  static void prepare(Buffer& original);
   // Adds a replica, unless the space has one by now.
   static void add(Buffer& original, Replica replica);
   // Only `valid` is so any more: the original, or a replica.

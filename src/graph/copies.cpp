@@ -56,7 +56,9 @@ CopiedOutputs copy_to_device(exec::Queue& queue, const Event& computed, const la
       // An output of zero bytes has nothing to copy, and one that a deleter ends is not ours.
       if (buffer->size() == 0 || data->d || buffer->storage()->adopted) continue;
       bytes += buffer->size();
-      copies.emplace_back(data, std::make_shared<array::Data>(queue.copy_here(buffer)));
+      auto copy = std::make_shared<array::Data>(allocator::Buffer(nullptr));
+      copy->buffer = queue.copy_here(buffer);
+      copies.emplace_back(data, std::move(copy));
     }
     const Event copied = transaction.commit();
     if (!copied.valid()) return {computed};
@@ -65,7 +67,9 @@ CopiedOutputs copy_to_device(exec::Queue& queue, const Event& computed, const la
     }
     // Outputs that were not copied are there by then, too.
     return {copied, bytes};
-  } catch (const OutOfMemory&) {
+  } catch (...) {
+    // The op has been committed and may have changed its inputs: it cannot be rolled back. The host
+    // has its outputs, and the next command that binds one copies it.
     return {computed};
   }
 }

@@ -24,8 +24,8 @@ struct CopiedOutputs {
 // What the host computed for a device that has no kernel for an op with this label: copies the
 // memory of its outputs, which is there when `computed` is signaled, to the device of `queue`, and
 // makes them refer to that. Memory that an output shares with an input stays. The event of the
-// copies; `computed` where there are none, or where the device has no memory left: then the host's
-// serves.
+// copies; `computed` where there are none, or where they cannot be encoded (no memory, say): then
+// the host's serves.
 CopiedOutputs copy_to_device(exec::Queue& queue, const Event& computed, const label::Label& label,
                              std::span<const array> inputs, std::span<array* const> outputs);
 

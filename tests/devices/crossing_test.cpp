@@ -214,9 +214,8 @@ TEST_CASE("threads share arrays that are on one device and wanted on both") {
 
 TEST_CASE("the k-th allocation, command, wait or migration of a program on two devices fails") {
   install_gpu();
-  for (fault::Point point :
-       {fault::Point::allocation, fault::Point::dispatch, fault::Point::event,
-        fault::Point::migration}) {
+  for (fault::Point point : {fault::Point::allocation, fault::Point::dispatch, fault::Point::event,
+                             fault::Point::migration}) {
     int failures = 0;
     for (uint64_t k = 1;; ++k) {
       REQUIRE(k < 200);

@@ -121,7 +121,8 @@ TEST_CASE_FIXTURE(OnCpu, "a fused group that does not fit") {
   leaks.check();
 }
 
-TEST_CASE("threads under a limit: each gets its values or OutOfMemory, and the limit holds") {
+TEST_CASE_FIXTURE(
+    OnCpu, "threads under a limit: each gets its values or OutOfMemory, and the limit holds") {
   controlled::for_each_schedule(
       200,
       [&](const controlled::Schedule&) {
