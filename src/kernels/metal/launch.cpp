@@ -35,7 +35,7 @@ Launch& Launch::bytes(const void* address, size_t size) {
   return *this;
 }
 
-Launch& Launch::errors(std::initializer_list<std::string> messages) {
+Launch& Launch::errors(const std::vector<std::string>& messages) {
   for (const std::string& message : messages) errors_.append(message).push_back('\0');
   bindings_.push_back(KernelBinding::errors(errors_.data(), errors_.size()));
   return *this;

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <holdfast/encoder.h>
 #include <holdfast/small_vector.h>
@@ -36,7 +36,7 @@ class Launch {
   }
   // A `device Errors&` (support/errors.h): what the kernel may find wrong with its data, as
   // messages for its codes 1, 2, …, with "{}" for its numbers. The op's command fails with one.
-  Launch& errors(std::initializer_list<std::string> messages);
+  Launch& errors(const std::vector<std::string>& messages);
 
   // At least `threads` threads, in a grid whose rows the kernel counts with thread_number(). There
   // may be more: the kernel leaves those out.
