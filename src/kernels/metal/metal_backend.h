@@ -14,6 +14,14 @@ class MetalBackend : public Backend {
 
   // --- copies, views, indices ---
   void copy(Encoder& encoder, const array& in, array& out) override;
+  void dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
+                     const array& start, array& out) override;
+  void slice_update(Encoder& encoder, const SliceRegion& region, UpdateMode mode,
+                    const array& update, const array* start, array& out) override;
+  void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
+                   array& out) override;
+  void gather(Encoder& encoder, const Indexing& indexing, const array& in,
+              std::span<const array> indices, array& out) override;
 
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;

@@ -1,0 +1,84 @@
+#include "base/text.h"
+#include "kernels/metal/indexed.h"
+#include "kernels/metal/metal_backend.h"
+#include "kernels/views.h"
+
+namespace holdfast::kernels::metal {
+namespace {
+
+// A slice of an array that starts where `start` says.
+class DynamicSlice {
+ public:
+  DynamicSlice(Encoder& encoder, const char* op, std::span<const int> axes, const Shape& whole,
+               const Strides& strides, const Shape& slice, const array& start)
+      : offset_(offset_of_start(encoder, op, axes, whole, strides, slice, start)) {
+    indices_.axis.indices = &offset_;
+    indices_.are_offsets = true;
+    for (int axis : axes) indices_.axis.stride |= strides[static_cast<size_t>(axis)];
+  }
+  DynamicSlice(const DynamicSlice&) = delete;
+  const Indices& indices() const { return indices_; }
+
+ private:
+  array offset_;
+  Indices indices_;
+};
+
+JointLayout region_layout(const Shape& shape, const Strides& out, const Strides& update) {
+  const Strides none(shape.size(), 0);
+  std::span<const int64_t> views[] = {span_of(out), span_of(none), span_of(update)};
+  return collapse_jointly(span_of(shape), views);
+}
+
+// `offset` elements after the first one of `a`.
+array part_of(const array& a, const Shape& shape, const Strides& strides, int64_t offset) {
+  array part(shape, a.dtype(), nullptr, {});
+  share(a, part, strides, offset);
+  return part;
+}
+
+}  // namespace
+
+void MetalBackend::dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
+                                 const array& start, array& out) {
+  encoder.allocate(out);
+  const DynamicSlice slice(encoder, "slice", axes, in.shape(), in.strides(), out.shape(), start);
+  if (out.size() == 0) return;
+  const Strides none(out.ndim(), 0);
+  std::span<const int64_t> views[] = {span_of(in.strides()), span_of(none)};
+  encode_gather(encoder, collapse_jointly(span_of(out.shape()), views), slice.indices(), in, out);
+}
+
+void MetalBackend::slice_update(Encoder& encoder, const SliceRegion& region, UpdateMode mode,
+                                const array& update, const array* start, array& out) {
+  if (start) {
+    const DynamicSlice slice(encoder, "slice_update", region.axes, out.shape(), region.strides,
+                             update.shape(), *start);
+    if (update.size() == 0) return;
+    encode_update(encoder, mode, region_layout(update.shape(), region.strides, update.strides()),
+                  slice.indices(), update, out);
+  } else {
+    array part = part_of(out, update.shape(), region.strides, region.offset);
+    encode_update(encoder, mode, region_layout(update.shape(), part.strides(), update.strides()),
+                  {}, update, part);
+  }
+}
+
+void MetalBackend::concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
+                               array& out) {
+  encoder.allocate(out);
+  int64_t offset = 0;
+  for (const array& in : inputs) {
+    if (in.size() == 0) continue;
+    array part = part_of(out, in.shape(), out.strides(), offset);
+    offset += in.shape(axis) * out.strides(axis);
+    if (part.flags().row_contiguous) {
+      copy(encoder, in, part);
+    } else {
+      encode_update(encoder, UpdateMode::replace,
+                    region_layout(in.shape(), part.strides(), in.strides()), {}, in, part);
+    }
+  }
+}
+
+}  // namespace holdfast::kernels::metal

@@ -1,0 +1,151 @@
+#include "kernels/metal/indexed.h"
+
+#include <bit>
+
+#include "base/text.h"
+#include "kernels/staging.h"
+#include "kernels/views.h"
+
+namespace holdfast::kernels::metal {
+namespace {
+
+// As in indexing.metal.
+struct AxisParameters {
+  int64_t size, room, stride;
+  uint64_t first, factor, divisor;
+  uint32_t kind;
+};
+constexpr uint32_t kind_none = 8, kind_offsets = 9;
+struct UpdateParameters {
+  uint32_t mode, is_wide;
+};
+struct DynamicAxis {
+  int64_t stride, room;
+};
+
+uint32_t kind_of(Dtype dtype) {
+  const auto width = static_cast<uint32_t>(std::bit_width(dtype.size()) - 1);
+  return width + (issubdtype(dtype, signedinteger) ? 4 : 0);
+}
+
+AxisParameters parameters_of(const Indices& indices, const WalkPart& part, int64_t factor) {
+  const IndexedAxis& axis = indices.axis;
+  AxisParameters parameters{axis.size,
+                            axis.room,
+                            axis.stride / factor,
+                            static_cast<uint64_t>(part.first),
+                            static_cast<uint64_t>(factor),
+                            static_cast<uint64_t>(axis.divisor),
+                            kind_none};
+  if (axis.indices) parameters.kind = kind_of(axis.indices->dtype());
+  if (indices.are_offsets) {
+    parameters.kind = kind_offsets;
+    parameters.stride = std::bit_width(static_cast<uint64_t>(factor)) - 1;
+  }
+  if (!axis.indices) parameters.stride = 0;
+  return parameters;
+}
+
+// As many threadgroups of 256 as positions need.
+void over_positions(Launch& launch, int64_t size, int64_t per_thread) {
+  launch.over(divide_up(size, 256 * per_thread) * 256, 256);
+}
+
+}  // namespace
+
+bool is_read_directly(Dtype dtype) { return dtype == int32 || dtype == uint32 || dtype == int64; }
+
+array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, const Shape& places) {
+  array offsets(places, int64, nullptr, {});
+  encoder.allocate(offsets);
+  bool is_first = true;
+  for (const IndexedAxis& axis : axes) {
+    const array& index = *axis.indices;
+    const Strides seen = broadcast_strides(index.shape(), index.strides(), places);
+    std::span<const int64_t> views[] = {span_of(seen)};
+    for (const WalkPart& part : parts_of(collapse_jointly(span_of(places), views))) {
+      const WalkParameters<1> walk(part);
+      AxisParameters parameters = parameters_of(Indices(axis), part, 1);
+      if (axis.divisor > 0) parameters.divisor = 1;
+      const uint32_t starts = is_first;
+      Launch launch(encoder, "indexing", "index_offsets");
+      launch.input(index).output(offsets).value(starts).value(parameters);
+      walk.add_to(launch);
+      launch.errors({axis.message}).over(part.layout.size);
+    }
+    is_first = false;
+  }
+  return offsets;
+}
+
+array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axes,
+                      const Shape& whole, const Strides& strides, const Shape& slice,
+                      const array& start) {
+  array offset(Shape{1}, int64, nullptr, {});
+  encoder.allocate(offset);
+  SmallVector<DynamicAxis, 4> parameters;
+  std::vector<std::string> messages;
+  for (int axis : axes) {
+    const auto at = static_cast<size_t>(axis);
+    const int64_t room = int64_t{whole[at]} - slice[at];
+    parameters.push_back({strides[at], room});
+    messages.push_back(text("[", op, "] start {} of axis ", axis, " must be between 0 and ", room));
+  }
+  const auto count = static_cast<int32_t>(axes.size());
+  const int64_t step = start.ndim() == 0 ? 0 : start.strides(0);
+  const uint32_t kind = kind_of(start.dtype());
+  Launch(encoder, "indexing", "start_offset")
+      .input(start)
+      .output(offset)
+      .list(parameters)
+      .value(count)
+      .value(step)
+      .value(kind)
+      .errors(messages)
+      .over(1, 1);
+  return offset;
+}
+
+void encode_gather(Encoder& encoder, JointLayout layout, const Indices& indices, const array& in,
+                   array& out) {
+  const auto item = static_cast<int64_t>(in.itemsize());
+  const int64_t unit = join_units(layout, item, {alignment_of(in, indices.axis.stride * item), 0});
+  const array& index = indices.axis.indices ? *indices.axis.indices : in;
+  for (const WalkPart& part : parts_of(layout)) {
+    const WalkParameters<2> walk(part);
+    const AxisParameters axis = parameters_of(indices, part, unit / item);
+    Launch launch(encoder, "indexing", "gather_" + std::to_string(unit));
+    launch.input(in).input(index).output(out).value(axis);
+    walk.add_to(launch);
+    launch.errors({indices.axis.message});
+    over_positions(launch, part.layout.size, unit <= 2 ? 8 : 4);
+  }
+}
+
+void encode_update(Encoder& encoder, UpdateMode mode, JointLayout layout, const Indices& indices,
+                   const array& updates, array& out) {
+  const auto item = static_cast<int64_t>(out.itemsize());
+  JointLayout joined = layout;
+  int64_t unit = join_units(
+      joined, item, {alignment_of(out, indices.axis.stride * item), 0, alignment_of(updates)});
+  std::string type = dtype_name(out.dtype().val());
+  if (mode == UpdateMode::replace) {
+    type = "uint" + std::to_string(8 * std::min<int64_t>(unit, 8));
+  } else if (unit < 16) {
+    unit = item;
+    joined = std::move(layout);
+  }
+  const UpdateParameters how{static_cast<uint32_t>(mode), unit == 16};
+  const array& index = indices.axis.indices ? *indices.axis.indices : updates;
+  for (const WalkPart& part : parts_of(joined)) {
+    const WalkParameters<3> walk(part);
+    const AxisParameters axis = parameters_of(indices, part, unit / item);
+    Launch launch(encoder, "indexing", "update_" + type);
+    launch.output(out).input(index).input(updates).value(how).value(axis);
+    walk.add_to(launch);
+    launch.errors({indices.axis.message});
+    over_positions(launch, part.layout.size, 4);
+  }
+}
+
+}  // namespace holdfast::kernels::metal
