@@ -42,7 +42,7 @@ inline double exponential(double a) {
   x = x < -700.0 ? -700.0 : x;
   const double sum = x * 1.4426950408889634 + 0x1.8p52;
   const double n = sum - 0x1.8p52;
-  const double r = (x - n * 0x1.62e42fep-1) - n * 4.1465282255313e-10;
+  const double r = (x - n * 0x1.62e42fep-1) - n * 1.8206359985041462e-09;
   return (1.0 + small_expm1(r)) * two_to(int(as_type<ulong>(sum) & 0xffffffff));
 }
 inline double exponential_less_1(double x) {
