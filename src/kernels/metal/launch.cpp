@@ -51,7 +51,8 @@ void Launch::over(int64_t threads, uint32_t threadgroup) {
 }
 
 void Launch::over(Encoder::Grid grid, Encoder::Grid threadgroup) {
-  encoder_.dispatch(*pipeline_, {bindings_.data(), bindings_.size()}, grid, threadgroup);
+  encoder_.dispatch(*pipeline_, {bindings_.data(), bindings_.size()}, grid, threadgroup,
+                    {&threadgroup_bytes_, threadgroup_bytes_ > 0 ? size_t{1} : size_t{0}});
 }
 
 uint32_t grid_length(const Encoder& encoder, int64_t groups, uint32_t threadgroup) {

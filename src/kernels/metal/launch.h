@@ -37,6 +37,16 @@ class Launch {
   // A `device Errors&` (support/errors.h): what the kernel may find wrong with its data, as
   // messages for its codes 1, 2, …, with "{}" for its numbers. The op's command fails with one.
   Launch& errors(const std::vector<std::string>& messages);
+  // Arguments that the kernel has and does not touch this time.
+  Launch& nothing(size_t arguments) {
+    for (size_t i = 0; i < arguments; ++i) bytes(nullptr, 0);
+    return *this;
+  }
+  // The size of the kernel's argument [[threadgroup(0)]].
+  Launch& threadgroup_memory(uint32_t size) {
+    threadgroup_bytes_ = size;
+    return *this;
+  }
 
   // At least `threads` threads, in a grid whose rows the kernel counts with thread_number(). There
   // may be more: the kernel leaves those out.
@@ -50,6 +60,7 @@ class Launch {
   Ref<exec::Pipeline> pipeline_;
   SmallVector<KernelBinding, 12> bindings_;
   std::string errors_;
+  uint32_t threadgroup_bytes_ = 0;
 };
 
 // A grid of `groups` threadgroups along an axis, in threads. Throws std::invalid_argument with the

@@ -26,6 +26,9 @@ class MetalBackend : public Backend {
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
+
+  // --- element-wise programs ---
+  void fused(Encoder& encoder, const FusedGroup& group) override;
 };
 
 }  // namespace holdfast::kernels::metal

@@ -13,6 +13,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fused_program.h"
 #include "kernels/cpu/generated_kernel.h"
+#include "kernels/fused_layout.h"
 #include "kernels/plan/backend_cache.h"
 #include "kernels/plan/layout.h"
 #include "kernels/staging.h"
@@ -21,55 +22,20 @@
 namespace holdfast::kernels::cpu {
 namespace {
 
-// From here on, an input that is read across its rows is copied into order first: the copy goes by
-// squares, where a block of the walk would meet a line of memory for each element.
-constexpr size_t copied_elements = size_t{1} << 16;
 // What the blocks of a pass should fit into: the first-level cache, less what the kernels need.
 constexpr size_t cache_bytes = 24 * 1024;
 
 using Place = Location::Place;
 using Load = FusedProgram::Load;
 
-bool is_scalar(const array& a) { return a.size() == 1 || a.data_size() == 1; }
-
-bool same_strides(const Shape& shape, const Strides& a, const Strides& b) {
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] > 1 && a[i] != b[i]) return false;
-  }
-  return true;
-}
-
-// The layout that the pass walks memory in. Usually row-major; when all inputs share another
-// gapless layout (a transpose, say), that one, and the outputs get it too.
-struct Walk {
-  const array* like = nullptr;  // an input whose strides the outputs take; null: row-major
-};
-
-Walk choose_walk(const FusedGroup& group) {
-  const array* like = nullptr;
-  for (const array& input : group.inputs) {
-    if (is_scalar(input)) continue;
-    if (!input.flags().contiguous || input.shape() != *group.shape ||
-        input.data_size() != input.size()) {
-      return {};
-    }
-    if (!like)
-      like = &input;
-    else if (!same_strides(*group.shape, like->strides(), input.strides()))
-      return {};
-  }
-  return {like && !like->flags().row_contiguous ? like : nullptr};
-}
-
 class FusedPlanner {
  public:
   FusedPlanner(Encoder& encoder, const FusedGroup& group)
-      : encoder_(encoder), group_(group), chains_(simd::chain_kernels()) {}
+      : encoder_(encoder), group_(group), walk_(group), chains_(simd::chain_kernels()) {}
 
   void encode() {
     size_t size = 1;
     for (ShapeElem dim : *group_.shape) size *= static_cast<size_t>(dim);
-    walk_ = choose_walk(group_);
     find_last_uses();
     allocate_outputs();
     if (size == 0) return;
@@ -131,28 +97,9 @@ class FusedPlanner {
     donor_.resize(group_.steps.size(), -1);
     for (size_t k = 0; k < group_.steps.size(); ++k) {
       array* output = group_.steps[k].output;
-      if (!output) continue;
-      for (size_t i = 0; i < group_.inputs.size() && donor_[k] < 0; ++i) {
-        if ((donatable >> i & 1) && can_take_over(group_.inputs[i], *output))
-          donor_[k] = static_cast<int>(i);
-      }
-      if (donor_[k] >= 0) {
-        const array& donor = group_.inputs[static_cast<size_t>(donor_[k])];
-        donatable &= ~(1u << donor_[k]);
-        output->copy_shared_buffer(donor);
-      } else if (walk_.like) {
-        output->set_data(encoder_.allocate(output->nbytes()), output->size(), walk_.like->strides(),
-                         walk_.like->flags());
-      } else {
-        encoder_.allocate(*output);
-      }
+      if (output)
+        donor_[k] = walk_.allocate(encoder_, group_, *output, donatable, [](size_t) { return true; });
     }
-  }
-
-  bool can_take_over(const array& input, const array& output) const {
-    return input.itemsize() == output.itemsize() && input.shape() == output.shape() &&
-           input.data_size() == input.size() &&
-           (walk_.like ? !is_scalar(input) : input.flags().row_contiguous);
   }
 
   // The encoding that a chain reads and writes a dtype with; null where chains do not know it.
@@ -229,20 +176,16 @@ class FusedPlanner {
     return location;
   }
 
-  bool is_in_order(const array& a) const {
-    return walk_.like || (a.flags().row_contiguous && a.shape() == *group_.shape);
-  }
-
   // Finds the layouts of inputs that are strided, and copies those that are read across their rows:
   // by commands of their own, so before anything is bound to the pass.
   void put_in_order() {
     for (const array& a : group_.inputs) {
       inputs_.push_back(&a);
-      if (is_scalar(a) || is_in_order(a)) continue;
+      if (is_scalar(a) || walk_.is_in_order(a, *group_.shape)) continue;
       Strides strides = broadcast_strides(a.shape(), a.strides(), *group_.shape);
       CollapsedLayout& layout =
           program_.layouts.emplace_back(collapse(span_of(*group_.shape), span_of(strides)));
-      if (!reads_across(a, layout)) continue;
+      if (!is_read_across(a, layout)) continue;
       layout = {program_.size, {program_.size}, {1}};
       copies_.reserve(group_.inputs.size());  // inputs_ points into it
       copies_.push_back(make_dense(encoder_, a));
@@ -271,7 +214,7 @@ class FusedPlanner {
         load.kind = Load::Kind::scalar;
         location = read_alone_[i] ? block_slot(lane_bytes) : tile_slot();
         location.repeats = true;
-      } else if (is_in_order(a)) {
+      } else if (walk_.is_in_order(a, *group_.shape)) {
         load.fetches = fetches_;
         if (load.convert && (!encoding_of(a.dtype()) || read_alone_[i])) {
           load.kind = Load::Kind::convert;
@@ -287,12 +230,6 @@ class FusedPlanner {
       program_.loads.push_back(load);
       program_.values.push_back(location);
     }
-  }
-
-  bool reads_across(const array& a, const CollapsedLayout& layout) const {
-    if (a.size() < copied_elements || a.size() != static_cast<size_t>(program_.size)) return false;
-    int64_t inner = std::abs(layout.strides.back());
-    return inner * static_cast<int64_t>(a.itemsize()) >= 64;
   }
 
   void plan_steps() {
@@ -527,10 +464,10 @@ class FusedPlanner {
 
   Encoder& encoder_;
   const FusedGroup& group_;
+  FusedWalk walk_;
   const simd::ChainKernels& chains_;
   FusedProgram program_;
   bool fetches_ = false;  // inputs larger than the cache
-  Walk walk_;
   SmallVector<uint16_t, 4> last_input_use_, last_step_use_;
   SmallVector<ChainRole, 4> roles_;
   SmallVector<uint8_t, 4> read_alone_;  // is the input read by a step outside chains?
