@@ -38,6 +38,8 @@ class Launch {
   // may be more: the kernel leaves those out.
   void over(int64_t threads, uint32_t threadgroup = 256);
   void over(Encoder::Grid grid, Encoder::Grid threadgroup);
+  // At least `groups` threadgroups, which the kernel counts with group_number(): as above.
+  void groups(int64_t groups, uint32_t threadgroup);
 
  private:
   Launch& bytes(const void* address, size_t size);

@@ -15,6 +15,10 @@ class MetalBackend : public Backend {
   // --- copies, views, indices ---
   void copy(Encoder& encoder, const array& in, array& out) override;
 
+  // --- reductions, scans, sorts ---
+  void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
+              array& out) override;
+
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
