@@ -53,6 +53,9 @@ class Launch {
 // op's name when no grid is that long.
 uint32_t grid_length(const Encoder& encoder, int64_t groups, uint32_t threadgroup);
 
+// Threadgroups of 256 threads that keep a large device busy: below, work is cut finer.
+inline constexpr int64_t enough_groups = 1024;
+
 // Where the first element lies in memory, as far as multiples of 16 go: addresses of buffers are.
 inline bool is_aligned(const array& a, size_t bytes) {
   return static_cast<uint64_t>(a.offset()) % bytes == 0;

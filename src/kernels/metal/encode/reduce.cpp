@@ -23,9 +23,9 @@ struct Reduction {
   bool is_all, vector, reads_states, writes_states, widens;
 };
 
-constexpr uint32_t threadgroup = 256;
+constexpr uint32_t reduce_threads = 256;
 // All of these shape the result's bits: they depend on nothing but the shape.
-constexpr int64_t enough_groups = 1024, blocks_per_thread = 4, rows_per_thread = 16;
+constexpr int64_t blocks_per_thread = 4, rows_per_thread = 16;
 
 bool is_order(ReduceOp op) {
   return op == ReduceOp::min || op == ReduceOp::max || op == ReduceOp::argmin ||
@@ -103,17 +103,17 @@ class Reducing {
                   are_multiples(reduced.strides, block, true) &&
                   are_multiples(layout_.kept.strides, block, false);
     }
-    r_.threads = power_of_two(divide_up(blocks, blocks_per_thread), threadgroup);
+    r_.threads = power_of_two(divide_up(blocks, blocks_per_thread), reduce_threads);
     r_.chunk = r_.length;
-    constexpr int64_t least = threadgroup * blocks_per_thread;
+    constexpr int64_t least = reduce_threads * blocks_per_thread;
     if (layout_.kept.size < enough_groups && blocks >= 2 * least) {
       const int64_t wanted = divide_up(layout_.kept.size * blocks, 2 * enough_groups);
       r_.chunk = static_cast<uint64_t>(divide_up(wanted, least) * least);
       r_.chunks = static_cast<uint64_t>(
           divide_up(blocks + 1, static_cast<int64_t>(r_.chunk)));  // one may not be whole
     }
-    run("reduce_rows_",
-        divide_up(layout_.kept.size * static_cast<int64_t>(r_.chunks), threadgroup / r_.threads));
+    run("reduce_rows_", divide_up(layout_.kept.size * static_cast<int64_t>(r_.chunks),
+                                  reduce_threads / r_.threads));
   }
 
   void columns() {
@@ -125,7 +125,7 @@ class Reducing {
     r_.threads = power_of_two(divide_up(columns, block), 32);
     r_.column_blocks = static_cast<uint64_t>(divide_up(columns, block * r_.threads));
     const int64_t groups = layout_.kept.size / columns * static_cast<int64_t>(r_.column_blocks);
-    const int64_t least = threadgroup / r_.threads * rows_per_thread;
+    const int64_t least = reduce_threads / r_.threads * rows_per_thread;
     r_.chunk = r_.length;
     if (groups < enough_groups / 2 && rows >= 2 * least) {
       const int64_t wanted = divide_up(rows, divide_up(enough_groups, groups));
@@ -151,9 +151,9 @@ class Reducing {
     r_.length = r_.chunks;
     r_.chunks = 1;
     r_.threads =
-        power_of_two(divide_up(static_cast<int64_t>(r_.length), blocks_per_thread), threadgroup);
+        power_of_two(divide_up(static_cast<int64_t>(r_.length), blocks_per_thread), reduce_threads);
     launch("reduce_rows_", *states, out_,
-           divide_up(static_cast<int64_t>(r_.outputs), threadgroup / r_.threads));
+           divide_up(static_cast<int64_t>(r_.outputs), reduce_threads / r_.threads));
   }
 
   void launch(const char* form, const array& from, array& to, int64_t groups) {
@@ -166,7 +166,7 @@ class Reducing {
         .value(r_)
         .list(extents_of(layout_.kept))
         .list(extents_of(layout_.reduced))
-        .groups(groups, threadgroup);
+        .groups(groups, reduce_threads);
   }
 
   Encoder& encoder_;
