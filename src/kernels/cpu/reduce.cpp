@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/simd/target_table.h"
@@ -45,50 +44,13 @@ ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output,
     : kernel_(&reduce_kernel(op, input, output)),
       item_size_(item_size(input)),
       output_item_size_(item_size(output)) {
-  bool keeps_order = op == ReduceOp::argmin || op == ReduceOp::argmax;
-  Dimensions kept_shape, kept_strides, reduced_shape, reduced_strides;
-  bool empty = element_count(shape) == 0;
-  for (size_t dimension = 0; dimension < shape.size(); ++dimension) {
-    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int>(dimension)) != axes.end();
-    int64_t extent = shape[dimension];
-    int64_t stride = strides[dimension];
-    if (!reduced) {
-      kept_shape.push_back(extent);
-      kept_strides.push_back(stride);
-      continue;
-    }
-    if (stride < 0 && !keeps_order && !empty) {
-      base_offset_ += stride * (extent - 1);
-      stride = -stride;
-    }
-    reduced_shape.push_back(extent);
-    reduced_strides.push_back(stride);
-  }
-  if (!keeps_order && reduced_shape.size() > 1) {
-    SmallVector<size_t, 4> order(reduced_shape.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return reduced_strides[a] != reduced_strides[b] ? reduced_strides[a] > reduced_strides[b]
-                                                      : a < b;
-    });
-    Dimensions sorted_shape, sorted_strides;
-    for (size_t dimension : order) {
-      sorted_shape.push_back(reduced_shape[dimension]);
-      sorted_strides.push_back(reduced_strides[dimension]);
-    }
-    reduced_shape = std::move(sorted_shape);
-    reduced_strides = std::move(sorted_strides);
-  }
-  kept_ = collapse(std::span<const int64_t>(kept_shape), kept_strides);
-  reduced_ = collapse(std::span<const int64_t>(reduced_shape), reduced_strides);
-  if (kept_.size == 0) return;  // no output: no tasks
-
-  auto inner = [](const CollapsedLayout& layout) {
-    return layout.shape.empty() || layout.size == 0 ? INT64_MAX : std::abs(layout.strides.back());
-  };
+  ReducedLayout layout = reduced_layout(op, shape, strides, axes);
   // Walk along whichever side is closer together in memory.
-  columns_ = reduced_.size > 1 && inner(kept_) < inner(reduced_) && inner(kept_) != 0 &&
-             inner(reduced_) != 1;
+  columns_ = layout.has_columns();
+  base_offset_ = layout.base;
+  kept_ = std::move(layout.kept);
+  reduced_ = std::move(layout.reduced);
+  if (kept_.size == 0) return;  // no output: no tasks
   if (columns_) {
     plan_columns();
   } else {

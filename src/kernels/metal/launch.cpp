@@ -1,5 +1,6 @@
 #include "kernels/metal/launch.h"
 
+#include <algorithm>
 #include <bit>
 #include <stdexcept>
 
@@ -53,6 +54,14 @@ void Launch::over(int64_t threads, uint32_t threadgroup) {
 void Launch::over(Encoder::Grid grid, Encoder::Grid threadgroup) {
   encoder_.dispatch(*pipeline_, {bindings_.data(), bindings_.size()}, grid, threadgroup,
                     {&threadgroup_bytes_, threadgroup_bytes_ > 0 ? size_t{1} : size_t{0}});
+}
+
+void Launch::groups(int64_t groups, uint32_t threadgroup) {
+  if (groups == 0) return;
+  constexpr int64_t row = int64_t{1} << 20;
+  over({static_cast<uint32_t>(std::min(groups, row)) * threadgroup,
+        static_cast<uint32_t>(divide_up(groups, row))},
+       {threadgroup});
 }
 
 uint32_t grid_length(const Encoder& encoder, int64_t groups, uint32_t threadgroup) {

@@ -52,6 +52,8 @@ class Launch {
   // may be more: the kernel leaves those out.
   void over(int64_t threads, uint32_t threadgroup = 256);
   void over(Encoder::Grid grid, Encoder::Grid threadgroup);
+  // At least `groups` threadgroups, which the kernel counts with group_number(): as above.
+  void groups(int64_t groups, uint32_t threadgroup);
 
  private:
   Launch& bytes(const void* address, size_t size);
@@ -66,6 +68,9 @@ class Launch {
 // A grid of `groups` threadgroups along an axis, in threads. Throws std::invalid_argument with the
 // op's name when no grid is that long.
 uint32_t grid_length(const Encoder& encoder, int64_t groups, uint32_t threadgroup);
+
+// Threadgroups of 256 threads that keep a large device busy: below, work is cut finer.
+inline constexpr int64_t enough_groups = 1024;
 
 // Where the first element lies in memory, as far as multiples of 16 go: addresses of buffers are.
 inline bool is_aligned(const array& a, size_t bytes) {

@@ -23,6 +23,17 @@ class MetalBackend : public Backend {
   void gather(Encoder& encoder, const Indexing& indexing, const array& in,
               std::span<const array> indices, array& out) override;
 
+  // --- reductions, scans, sorts ---
+  void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
+              array& out) override;
+
+  void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
+               array& out) override;
+
+  // --- norms ---
+  void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
+            const array* bias, array& out) override;
+
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
