@@ -15,6 +15,10 @@ class MetalBackend : public Backend {
   // --- copies, views, indices ---
   void copy(Encoder& encoder, const array& in, array& out) override;
 
+  // --- norms, attention, transforms, convolutions, factorisations ---
+  void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
+            const array* frequencies, array& out) override;
+
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
