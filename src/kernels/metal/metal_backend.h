@@ -18,6 +18,8 @@ class MetalBackend : public Backend {
   // --- norms, attention, transforms, convolutions, factorisations ---
   void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
             const array* frequencies, array& out) override;
+  void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
+                 array& out) override;
 
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;

@@ -89,7 +89,7 @@ void MetalBackend::rope(Encoder& encoder, const RopeSettings& settings, const ar
                   frequencies != nullptr};
   const Extent counts[] = {extent_of(units, 0), extent_of(positions, 0), extent_of(shares, 0)};
   // An argument that is not used is the input.
-  Launch(encoder, "rope", std::string("rope_") + dtype_name(in.dtype()))
+  Launch(encoder, "rope", std::string("rope_") + dtype_name(in.dtype().val()))
       .input(in)
       .output(out)
       .input(offsets != nullptr ? *offsets : in)

@@ -17,14 +17,19 @@ inline double polynomial(double z, constant const double (&terms)[count]) {
 // Taylor series: for |x| <= pi / 4, what they leave out is below 2^-53. A literal without a suffix
 // would be a float, as in Metal.
 constant constexpr double half_pi = 1.5707963267948966L;
-constant constexpr double sine_terms[] = {
-    -7.647163731819816e-13L, 1.6059043836821613e-10L, -2.505210838544172e-08L,
-    2.7557319223985893e-06L, -0.0001984126984126984L, 0.008333333333333333L,
-    -0.16666666666666666L};
-constant constexpr double cosine_terms[] = {
-    4.779477332387385e-14L, -1.1470745597729725e-11L, 2.08767569878681e-09L,
-    -2.755731922398589e-07L, 2.48015873015873e-05L, -0.001388888888888889L,
-    0.041666666666666664L, -0.5L, 1.0L};
+constant constexpr double sine_terms[] = {-7.647163731819816e-13L, 1.6059043836821613e-10L,
+                                          -2.505210838544172e-08L, 2.7557319223985893e-06L,
+                                          -0.0001984126984126984L, 0.008333333333333333L,
+                                          -0.16666666666666666L};
+constant constexpr double cosine_terms[] = {4.779477332387385e-14L,
+                                            -1.1470745597729725e-11L,
+                                            2.08767569878681e-09L,
+                                            -2.755731922398589e-07L,
+                                            2.48015873015873e-05L,
+                                            -0.001388888888888889L,
+                                            0.041666666666666664L,
+                                            -0.5L,
+                                            1.0L};
 
 // By `quarters` quarter turns, fewer than 2^51 of them.
 inline Turn turn_by(double quarters) {
