@@ -34,6 +34,12 @@ class MetalBackend : public Backend {
   void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
             const array* bias, array& out) override;
 
+  // --- norms, attention, transforms, convolutions, factorisations ---
+  void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
+            const array* frequencies, array& out) override;
+  void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
+                 array& out) override;
+
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;

@@ -20,6 +20,15 @@ inline uint divided(uint number, constant Extent& extent) {
 }
 inline ulong divided(ulong number, constant Extent& extent) { return number / extent.size; }
 
+// Takes the last of several numbers, which counts to extent.size, off the number that counts them
+// all in row-major order. Sizes may be 1.
+inline ulong take_last(thread ulong& number, constant Extent& extent) {
+  const ulong all = number;
+  if (extent.size == 1) return 0;
+  number = all >> 31 == 0 ? divided(uint(all), extent) : divided(all, extent);
+  return all - number * extent.size;
+}
+
 // Where element `index` of a view lies, counted in row-major order. Index: uint for fewer than 2^31
 // elements, else ulong.
 template <typename Index>
