@@ -3,12 +3,14 @@
 #include "base/environment.h"
 #include "devices/cpu/cpu_target.h"
 #include "devices/simulated/simulated_gpu.h"
+#include "exec/kernel_library.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/chaos/chaos.h"
 #include "exec/layers/validation/validator.h"
 #include "exec/runtime.h"
 #include "exec/start.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/metal/entries.h"
 #include "kernels/metal/metal_backend.h"
 
 namespace holdfast::start {
@@ -19,6 +21,7 @@ void before_first_buffer() {
 }
 
 void runtime(exec::Runtime& runtime) {
+  exec::KernelLibrary::find_image = kernels::metal::find_image;
   exec::Device& cpu = runtime.cpu_device();
   cpu.backend = &kernels::cpu::CpuBackend::get();
   cpu.target = &exec::cpu_target();

@@ -64,4 +64,14 @@ struct PtxKernel {
   bool gathers = false;
 };
 
+// The images that the library has of its own kernels (devices/image_writer.h): for architecture 80
+// and later ones, or those from 90 on where their code differs; arguments are aligned to 16 bytes
+// and distinct, and accesses are as wide as the source says.
+inline std::string image_name(uint32_t target, Positions positions) {
+  const char* name = positions == Positions::rows    ? "-rows"
+                     : positions == Positions::exact ? "-exact"
+                                                     : "-general";
+  return "sm_" + std::to_string(target) + name;
+}
+
 }  // namespace holdfast::cuda
