@@ -102,8 +102,9 @@ binding_array binding_custom_kernel(binding_array a, int times) {
     auto kernel = mx::fast::metal_kernel(
         "times", {"x"}, {"y"}, "uint i = thread_position_in_grid.x; y[i] = x[i] * TIMES;");
     int size = static_cast<int>(a->value.size());
-    return made(kernel({a->value}, {a->value.shape()}, {mx::float32}, {size, 1, 1}, {std::min(size, 256), 1, 1},
-                       {{"TIMES", times}}, std::nullopt, false, {})[0]);
+    return made(kernel({a->value}, {a->value.shape()}, {mx::float32}, {size, 1, 1},
+                       {std::min(size, 256), 1, 1}, {{"TIMES", times}}, std::nullopt, false,
+                       {})[0]);
   });
 }
 
