@@ -54,3 +54,14 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/holdfastConfig.cmake.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/holdfastConfig.cmake" "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
         DESTINATION "${holdfast_package_dir}")
+
+# find_package(MLX), for projects that were written for it.
+set(mlx_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/MLX")
+set(HOLDFAST_COMPAT_DIR "${CMAKE_INSTALL_INCLUDEDIR}/holdfast/compat")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/MLXConfig.cmake.in" "${PROJECT_BINARY_DIR}/MLXConfig.cmake"
+                              INSTALL_DESTINATION "${mlx_package_dir}" PATH_VARS HOLDFAST_COMPAT_DIR CMAKE_INSTALL_INCLUDEDIR)
+# The version of MLX's interface (compat/mlx/version.h).
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/MLXConfigVersion.cmake" VERSION 0.32.4 COMPATIBILITY AnyNewerVersion)
+install(FILES "${PROJECT_BINARY_DIR}/MLXConfig.cmake" "${PROJECT_BINARY_DIR}/MLXConfigVersion.cmake" "${PROJECT_SOURCE_DIR}/cmake/join_kernels.cmake"
+        DESTINATION "${mlx_package_dir}")
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/mlx_extension.cmake" DESTINATION "${mlx_package_dir}" RENAME extension.cmake)

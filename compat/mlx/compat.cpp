@@ -9,7 +9,6 @@
 #include <holdfast/primitive.h>
 #include <holdfast/transforms.h>
 
-#include "mlx/backend/common/utils.h"
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/io/load.h"
 #include "mlx/ops.h"
@@ -28,48 +27,6 @@ cpu::CommandEncoder& cpu::get_command_encoder(Stream stream) {
   thread_local std::unique_ptr<CommandEncoder> encoder;
   encoder = std::make_unique<CommandEncoder>(stream);
   return *encoder;
-}
-
-std::tuple<Shape, std::vector<Strides>> collapse_contiguous_dims(
-    const Shape& shape, const std::vector<Strides>& strides, int64_t size_cap) {
-  Shape merged;
-  std::vector<Strides> walks(strides.size());
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    bool joins = !merged.empty() && int64_t{merged.back()} * shape[i] <= size_cap;
-    for (size_t w = 0; w < walks.size() && joins; ++w) {
-      joins = walks[w].back() == strides[w][i] * shape[i];
-    }
-    if (joins) {
-      merged.back() *= shape[i];
-      for (size_t w = 0; w < walks.size(); ++w) walks[w].back() = strides[w][i];
-    } else {
-      merged.push_back(shape[i]);
-      for (size_t w = 0; w < walks.size(); ++w) walks[w].push_back(strides[w][i]);
-    }
-  }
-  if (merged.empty()) {
-    merged.push_back(1);
-    for (Strides& walk : walks) walk.push_back(0);
-  }
-  return {merged, walks};
-}
-
-std::tuple<Shape, std::vector<Strides>> collapse_contiguous_dims(const std::vector<array>& xs,
-                                                                 size_t size_cap) {
-  std::vector<Strides> strides;
-  for (const array& x : xs) strides.push_back(x.strides());
-  return collapse_contiguous_dims(xs.front().shape(), strides, static_cast<int64_t>(size_cap));
-}
-
-std::pair<Shape, Strides> collapse_contiguous_dims(const Shape& shape, const Strides& strides,
-                                                   int64_t size_cap) {
-  auto [merged, walks] = collapse_contiguous_dims(shape, std::vector<Strides>{strides}, size_cap);
-  return {merged, walks.front()};
-}
-
-std::pair<Shape, Strides> collapse_contiguous_dims(const array& a, int64_t size_cap) {
-  return collapse_contiguous_dims(a.shape(), a.strides(), size_cap);
 }
 
 namespace {

@@ -5,6 +5,8 @@
 // ambiguous.
 #pragma once
 
+#include <cassert>
+
 #include <holdfast/array.h>
 #include <holdfast/stream.h>
 

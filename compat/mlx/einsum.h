@@ -3,3 +3,4 @@
 #include <holdfast/einsum.h>
 
 #include "mlx/core.h"
+#include "mlx/utils.h"

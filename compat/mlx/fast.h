@@ -3,3 +3,4 @@
 #include <holdfast/fast.h>
 
 #include "mlx/core.h"
+#include "mlx/utils.h"

@@ -3,3 +3,4 @@
 #include <holdfast/fft.h>
 
 #include "mlx/core.h"
+#include "mlx/utils.h"

@@ -3,3 +3,4 @@
 #include <holdfast/io.h>
 
 #include "mlx/core.h"
+#include "mlx/io/load.h"

@@ -3,6 +3,7 @@
 #include <holdfast/ops.h>
 
 #include "mlx/core.h"
+#include "mlx/utils.h"
 
 namespace mlx::core {
 

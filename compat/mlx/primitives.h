@@ -1,9 +1,12 @@
 #pragma once
 
+#include <unordered_set>
+
 #include <holdfast/compile_impl.h>
 #include <holdfast/primitives.h>
 
 #include "mlx/core.h"
+#include "mlx/io/load.h"
 
 namespace mlx::core {
 

@@ -3,3 +3,4 @@
 #include <holdfast/random.h>
 
 #include "mlx/core.h"
+#include "mlx/utils.h"

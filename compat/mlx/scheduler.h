@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <shared_mutex>
 #include <utility>
 
 #include <holdfast/event.h>
 #include <holdfast/stream.h>
 
 #include "mlx/core.h"
+#include "mlx/io/load.h"
 
 namespace mlx::core::scheduler {
 

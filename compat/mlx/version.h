@@ -7,6 +7,6 @@
 // The version of MLX whose interface this is.
 #define MLX_VERSION_MAJOR 0
 #define MLX_VERSION_MINOR 32
-#define MLX_VERSION_PATCH 2
+#define MLX_VERSION_PATCH 4
 #define MLX_VERSION_NUMERIC \
   (100000 * MLX_VERSION_MAJOR + 1000 * MLX_VERSION_MINOR + MLX_VERSION_PATCH)

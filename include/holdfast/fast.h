@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -48,6 +49,16 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
                                    const std::optional<array>& mask_arr = {},
                                    const std::optional<array>& sinks = {}, bool force_fused = false,
                                    StreamOrDevice s = {});
+// As programs for versions before `force_fused` call it.
+template <typename S>
+  requires(!std::is_arithmetic_v<S> && std::is_convertible_v<S, StreamOrDevice>)
+array scaled_dot_product_attention(const array& queries, const array& keys, const array& values,
+                                   float scale, const std::string& mask_mode,
+                                   const std::optional<array>& mask_arr,
+                                   const std::optional<array>& sinks, const S& s) {
+  return scaled_dot_product_attention(queries, keys, values, scale, mask_mode, mask_arr, sinks,
+                                      false, StreamOrDevice(s));
+}
 
 // --- kernels of one's own ---
 

@@ -44,11 +44,14 @@ inline array bits(const Shape& shape, const std::optional<array>& key = std::nul
 std::pair<array, array> split(const array& key, StreamOrDevice s = {});
 array split(const array& key, int num, StreamOrDevice s = {});
 
+// A bound that a random function takes: a number, or an array.
+template <typename T>
+concept Bound = std::is_convertible_v<T, float> || std::is_same_v<T, array>;
+
 // In [low, high); float16, bfloat16 or float32. `low` and `high` broadcast to `shape`.
 array uniform(const array& low, const array& high, const Shape& shape, Dtype dtype = float32,
               const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
-template <typename T, typename U>
-  requires(std::is_convertible_v<T, float> && std::is_convertible_v<U, float>)
+template <Bound T, Bound U>
 array uniform(T low, U high, const Shape& shape, Dtype dtype = float32,
               const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
   return uniform(array(low), array(high), shape, dtype, key, s);
@@ -80,8 +83,7 @@ array multivariate_normal(const array& mean, const array& cov, const Shape& shap
 // Integers in [low, high): drawn in float32, so that ranges beyond 2^24 are coarse.
 array randint(const array& low, const array& high, const Shape& shape, Dtype dtype = int32,
               const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
-template <typename T, typename U>
-  requires(std::is_convertible_v<T, float> && std::is_convertible_v<U, float>)
+template <Bound T, Bound U>
 array randint(T low, U high, const Shape& shape, Dtype dtype = int32,
               const std::optional<array>& key = std::nullopt, StreamOrDevice s = {}) {
   return randint(array(low), array(high), shape, dtype, key, s);

@@ -144,7 +144,8 @@ struct complex64_t : std::complex<float> {
              !std::is_same_v<T, std::complex<float>>)
   constexpr complex64_t(const T& value) : std::complex<float>(static_cast<float>(value)) {}
 
-  constexpr explicit operator float() const { return real(); }
+  // The real part, implicitly, as in MLX.
+  constexpr operator float() const { return real(); }
 
   friend bool operator<(complex64_t a, complex64_t b) {
     return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
@@ -160,5 +161,42 @@ struct complex64_t : std::complex<float> {
   }
 };
 static_assert(sizeof(complex64_t) == 8);
+
+// Beside a real number the number becomes complex: the conversion to float is never chosen by an
+// operator.
+namespace detail {
+template <typename T>
+concept RealNumber = std::is_convertible_v<T, float> && !std::is_base_of_v<std::complex<float>, T>;
+template <typename A, typename B>
+concept OneIsComplex64 =
+    (std::is_same_v<A, complex64_t> && (std::is_same_v<B, complex64_t> || RealNumber<B>)) ||
+    (std::is_same_v<B, complex64_t> && RealNumber<A>);
+}  // namespace detail
+
+#define HOLDFAST_COMPLEX_ARITHMETIC(op)                       \
+  template <typename A, typename B>                           \
+    requires detail::OneIsComplex64<A, B>                     \
+  constexpr complex64_t operator op(const A& a, const B& b) { \
+    const complex64_t left(a), right(b);                      \
+    return static_cast<const std::complex<float>&>(left)      \
+        op static_cast<const std::complex<float>&>(right);    \
+  }
+HOLDFAST_COMPLEX_ARITHMETIC(+)
+HOLDFAST_COMPLEX_ARITHMETIC(-)
+HOLDFAST_COMPLEX_ARITHMETIC(*)
+HOLDFAST_COMPLEX_ARITHMETIC(/)
+#undef HOLDFAST_COMPLEX_ARITHMETIC
+#define HOLDFAST_COMPLEX_COMPARISON(op)                             \
+  template <typename A, typename B>                                 \
+    requires(detail::OneIsComplex64<A, B> && !std::is_same_v<A, B>) \
+  bool operator op(const A& a, const B& b) {                        \
+    return complex64_t(a) op complex64_t(b);                        \
+  }
+HOLDFAST_COMPLEX_COMPARISON(==)
+HOLDFAST_COMPLEX_COMPARISON(<)
+HOLDFAST_COMPLEX_COMPARISON(<=)
+HOLDFAST_COMPLEX_COMPARISON(>)
+HOLDFAST_COMPLEX_COMPARISON(>=)
+#undef HOLDFAST_COMPLEX_COMPARISON
 
 }  // namespace holdfast

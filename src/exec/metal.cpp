@@ -29,10 +29,6 @@ const std::unordered_map<std::string, std::variant<std::string, size_t>>& device
   static const auto info = [] {
     auto result = holdfast::device_info(Device::gpu);
     const exec::KernelLimits limits;
-    size_t memory = std::get<size_t>(result["memory_size"]);
-    result["max_buffer_length"] = memory;
-    result["max_recommended_working_set_size"] = memory;
-    result["resource_limit"] = size_t{499000};
     result["max_threads_per_threadgroup"] = size_t{limits.max_threads_per_threadgroup};
     result["max_threadgroup_memory"] = size_t{limits.max_threadgroup_memory};
     return result;

@@ -74,6 +74,10 @@ const std::unordered_map<std::string, std::variant<std::string, size_t>>& device
     result["device_name"] = name;
     result["memory_size"] = machine::memory_bytes();
     result["threads"] = static_cast<size_t>(machine::threads());
+    // Programs size their caches and working sets by these.
+    result["max_buffer_length"] = machine::memory_bytes();
+    result["max_recommended_working_set_size"] = machine::memory_bytes();
+    result["resource_limit"] = size_t{499000};
     return result;
   }();
   return info;

@@ -89,8 +89,8 @@ array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice
   double size = std::isinf(step) ? ((stop - start > 0) == (step > 0) && stop != start ? 1.0 : 0.0)
                                  : std::ceil((stop - start) / step);
   if (size > std::numeric_limits<ShapeElem>::max()) {
-    throw std::overflow_error(text("[arange] expected at most 2^31 - 1 elements, got ", size,
-                                   " for start ", start, ", stop ", stop, " and step ", step));
+    throw std::invalid_argument(text("[arange] expected at most 2^31 - 1 elements, got ", size,
+                                     " for start ", start, ", stop ", stop, " and step ", step));
   }
   Shape shape{size > 0 ? static_cast<ShapeElem>(size) : 0};
   if (issubdtype(dtype, integer) && !std::isinf(step)) {

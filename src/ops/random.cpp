@@ -310,7 +310,8 @@ array truncated_normal(const array& lower, const array& upper, const Shape& shap
   array low = astype(lower, dtype, s), high = astype(upper, dtype, s);
   array u =
       uniform(erf(divide(low, root, s), s), erf(divide(high, root, s), s), shape, dtype, key, s);
-  return clip(multiply(root, erfinv(u, s), s), low, high, s);
+  // The lower limit counts last, where the two are in the wrong order.
+  return maximum(minimum(multiply(root, erfinv(u, s), s), high, s), low, s);
 }
 
 array truncated_normal(const array& lower, const array& upper, Dtype dtype,

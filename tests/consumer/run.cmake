@@ -34,10 +34,33 @@ function(check_consumer prefix build)
   endif()
 endfunction()
 
+# A project that was written for MLX: a binding in a shared library and in a program.
+function(check_mlx_consumer prefix build)
+  run_or_fail("configure" "${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${CONSUMER_SOURCE_DIR}/mlx" -B "${build}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}"
+              "-DCMAKE_PREFIX_PATH=${prefix}" -DCMAKE_BUILD_TYPE=Release)
+  run_or_fail("build" "${CMAKE_COMMAND}" --build "${build}")
+  set(folder "")
+  if(HAS_KERNELS)
+    set(folder "${build}")
+  endif()
+  foreach(program shared_program static_program)
+    run_or_fail("${program}" "${build}/${program}" ${folder})
+    if(NOT run_output STREQUAL "done\n")
+      message(FATAL_ERROR "consumer: ${program} printed \"${run_output}\"")
+    endif()
+  endforeach()
+  # The binding shows nothing but itself.
+  run_or_fail("nm" nm -D --defined-only "${build}/libbinding.so")
+  if(run_output MATCHES "holdfast[0-9]" OR NOT run_output MATCHES "binding_new")
+    message(FATAL_ERROR "consumer: libbinding.so shows other symbols than its own")
+  endif()
+endfunction()
+
 # Fresh each time: a file that the install forgets must not survive from an earlier one.
 file(REMOVE_RECURSE "${work}")
 run_or_fail("install" "${CMAKE_COMMAND}" --install "${HOLDFAST_BINARY_DIR}" --prefix "${work}/prefix")
 check_consumer("${work}/prefix" "${work}/build")
+check_mlx_consumer("${work}/prefix" "${work}/build-mlx")
 file(RENAME "${work}/prefix" "${work}/moved")
 check_consumer("${work}/moved" "${work}/build-moved")
 

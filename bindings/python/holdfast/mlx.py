@@ -11,6 +11,9 @@ import os
 import sys
 import types
 
+# The version of MLX whose interface this is.
+INTERFACE_VERSION = "0.32.4"
+
 USAGE = "usage: python -m holdfast.mlx (SCRIPT | -m MODULE | -c CODE) [ARGUMENT...]"
 
 
@@ -44,6 +47,9 @@ def install():
         else:
             importlib.import_module("mlx")
     sys.modules["mlx"].core = core
+    # Under MLX's name, what programs look at is MLX's: versions that they compare, names that they print.
+    core.__version__ = INTERFACE_VERSION
+    core._set_printed_module("mlx.core")
     for name, module in list(sys.modules.items()):
         if name == "holdfast.core" or name.startswith("holdfast.core.") and not name.startswith("holdfast.core._"):
             sys.modules["mlx" + name.removeprefix("holdfast")] = module

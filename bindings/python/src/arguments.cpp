@@ -70,7 +70,10 @@ int to_int(PyObject* object) {
   long value = PyLong_AsLongAndOverflow(number.get(), &overflow);
   if (overflow || value > std::numeric_limits<int>::max() ||
       value < std::numeric_limits<int>::min()) {
-    raise(PyExc_OverflowError, "an integer does not fit 32 bits");
+    Object text = Object::steal(PyObject_Str(number.get()));
+    raise(PyExc_OverflowError,
+          "the integer " + text_of(text.get()) +
+              " is outside of the range of 32 bits, -2147483648 to 2147483647");
   }
   return static_cast<int>(value);
 }

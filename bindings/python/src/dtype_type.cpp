@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "arguments.h"
+#include "signature.h"
+
 namespace holdfast::python {
 
 namespace {
@@ -15,8 +18,11 @@ PyObject* dtype_objects[dtype_count];
 
 Dtype value_of(PyObject* self) { return dtype_of(reinterpret_cast<DtypeObject*>(self)->value); }
 
+// The module that names of dtypes are printed with: mlx.core in programs written for MLX.
+std::string printed_module = "holdfast.core";
+
 PyObject* repr(PyObject* self) {
-  return PyUnicode_FromFormat("holdfast.core.%s", dtype_name(value_of(self)));
+  return PyUnicode_FromFormat("%s.%s", printed_module.c_str(), dtype_name(value_of(self)));
 }
 
 // Equal objects are identical, so Python's own comparison would do; only the hash is MLX's.
@@ -52,9 +58,18 @@ PyType_Slot slots[] = {
     {}};
 PyType_Spec spec = {"holdfast.core.Dtype", sizeof(DtypeObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
+constexpr Row rows[] = {
+    {"_set_printed_module", "(name)", "For the package itself.", "",
+     [](Arguments& a) {
+       printed_module = a.text(0);
+       return give_none();
+     }},
+};
+
 }  // namespace
 
 void add_dtypes(PyObject* module) {
+  add_rows<rows>(module);
   dtype_type = reinterpret_cast<PyTypeObject*>(Object::steal(PyType_FromSpec(&spec)).release());
   PyModule_AddObjectRef(module, "Dtype", reinterpret_cast<PyObject*>(dtype_type));
   for (int i = 0; i < dtype_count; ++i) {

@@ -31,7 +31,7 @@ array key_at(Arguments& a, int place) {
 }
 
 // "for these shapes and keys": what all distributions end with.
-#define TAIL "key=None, *, stream=None)"
+#define TAIL "key=None, stream=None)"
 #define KEY "key=mx.random.key(7)"
 constexpr Row rows[] = {
     {"seed", "(seed)", "Seeds the calling thread's sequence of keys.", "mx.random.seed(0)",
@@ -47,7 +47,7 @@ constexpr Row rows[] = {
      }},
     {"key", "(seed)", "A key made of a seed.", "mx.random.key(7)",
      [](Arguments& a) { return give(random::key(a.size(0))); }},
-    {"split", "(key, num=2, *, stream=None)", "Independent keys, as rows.",
+    {"split", "(key, num=2, stream=None)", "Independent keys, as rows.",
      "mx.random.split(mx.random.key(7), 3)",
      [](Arguments& a) { return give(random::split(a.array_at(0), a.integer(1), a.stream(2))); }},
     {"uniform", "(low=0, high=1, shape=(), dtype=None, " TAIL, "Uniform in [low, high).",

@@ -27,6 +27,9 @@ PyObject* make_range(Arguments& a) {
   PyObject *start = a.object(0), *stop = a.object(1), *step = a.object(2);
   if (start == Py_None && stop == Py_None) a.refuse(1, "a number");
   if (stop == Py_None) std::swap(start, stop);
+  for (PyObject* bound : {start, stop, step}) {
+    if (PyBool_Check(bound)) raise(PyExc_ValueError, "[arange] expected numbers, got a bool");
+  }
   bool whole = is_whole(start) && is_whole(stop) && is_whole(step);
   double first = number_from(start, 0), last = number_from(stop, 0), by = number_from(step, 1);
   Dtype dtype = a.dtype(3, whole ? int32 : float32);
@@ -76,6 +79,7 @@ PyObject* make_pad(Arguments& a) {
                      : to_int(Object::steal(PySequence_GetItem(item.get(), 1)).get());
       widths.emplace_back(low, high);
     }
+    if (widths.size() == 1) widths.resize(x.ndim(), widths.front());  // one pair: for each axis
   }
   return give(pad(x, widths, a.operands(0, 3).second, a.text(2), a.stream(4)));
 }
@@ -169,7 +173,7 @@ constexpr Row rows[] = {
      "Numbers from start (0), by step (1), before stop.",
      "mx.arange(5)\nmx.arange(2, 8, 2)\nmx.arange(0, 1, 0.25)\nmx.arange(3, dtype=mx.float16)",
      make_range},
-    {"linspace", "(start, stop, num=50, endpoint=True, dtype=None, " STREAM,
+    {"linspace", "(start, stop, num=50, endpoint=True, dtype=None, stream=None)",
      "Evenly spaced numbers from start to stop.",
      "mx.linspace(0, 1, 5)\nmx.linspace(0, 1, 4, endpoint=False)",
      [](Arguments& a) {
@@ -384,7 +388,7 @@ constexpr Row rows[] = {
        return give(axis ? repeat(a.array_at(0), a.integer(1), *axis, a.stream(3))
                         : repeat(a.array_at(0), a.integer(1), a.stream(3)));
      }},
-    {"diagonal", "(a, offset=0, axis1=0, axis2=1, " STREAM, "The diagonal of two axes.",
+    {"diagonal", "(a, offset=0, axis1=0, axis2=1, stream=None)", "The diagonal of two axes.",
      "mx.diagonal(mx.array([[1, 2], [3, 4]]), 1)",
      [](Arguments& a) {
        return give(diagonal(a.array_at(0), a.integer(1), a.integer(2), a.integer(3), a.stream(4)));

@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <queue>
 #include <thread>
 #include <tuple>
 #include <type_traits>

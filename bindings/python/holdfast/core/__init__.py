@@ -19,7 +19,7 @@ from holdfast.core._protocols import ArrayLike, asarray, from_dlpack  # noqa: E4
 
 matrix_norm = linalg.norm
 
-# The version of MLX whose interface this is, and our own.
+# Our own; under the name of mlx.core, that of MLX's interface (holdfast/mlx.py).
 __version__ = _native.core._version()
 
 pi = 3.141592653589793

@@ -109,11 +109,12 @@ def _rebuild(data, shape, dtype):
 
 
 def _format(self, spec):
-    if not spec:
-        return str(self)
-    if self.ndim:
+    """A single number as Python formats it; other arrays as they are printed."""
+    if self.ndim == 0:
+        return format(self.item(), spec)
+    if spec:
         raise TypeError("unsupported format string for an array that has dimensions")
-    return format(self.item(), spec)
+    return str(self)
 
 
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):

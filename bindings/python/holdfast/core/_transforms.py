@@ -296,9 +296,23 @@ def _resolved(axes, arrays, extra):
     for (axis, mapped), value in zip(axes, arrays):
         ndim = value.ndim + extra
         if mapped and not -ndim <= axis < ndim:
-            raise ValueError(f"[vmap] axis {axis} is out of range for an array of {ndim} dimensions")
+            raise IndexError(f"[vmap] axis {axis} is out of range for an array of {ndim} dimensions")
         places.append(axis % ndim if mapped else -1)
     return places
+
+
+def _check_axes(which, axes, may_be_none=False):
+    """Axes are ints and None, in trees; the whole is not None."""
+    if isinstance(axes, (list, tuple)):
+        for item in axes:
+            _check_axes(which, item, True)
+    elif (items := _items_of(axes)) is not None:
+        for item in items.values():
+            _check_axes(which, item, True)
+    elif axes is None and not may_be_none:
+        raise TypeError(f"[vmap] {which} must be an int or a tree of ints and None, got None")
+    elif axes is not None and (not isinstance(axes, int) or isinstance(axes, bool)):
+        raise ValueError(f"[vmap] {which} must be an int or a tree of ints and None, got {type(axes).__name__}")
 
 
 def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -324,6 +338,8 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
                [2, 2]], dtype=float32)
     """
     _check_callable("vmap", fun)
+    _check_axes("in_axes", in_axes)
+    _check_axes("out_axes", out_axes)
 
     def call(*args):
         _check_only_arrays("vmap", args)

@@ -158,7 +158,8 @@ class finfo:
 
     def __init__(self, dtype):
         self.bits, self.min, self.max, self.eps, self.smallest_normal = _core._finfo(dtype)
-        self.dtype = dtype
+        # The parts of a complex number are what has limits.
+        self.dtype = _core.float32 if dtype == _core.complex64 else dtype
 
     def __repr__(self):
         return f"finfo(min={self.min:g}, max={self.max:g}, dtype={_name(self.dtype)})"

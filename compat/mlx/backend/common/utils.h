@@ -1,6 +1,10 @@
-// Helpers that primitives of MLX programs use: contiguity, strides, and where an element stands.
+// Helpers that primitives of MLX programs use: contiguity, strides, and the location of an element.
+//
+// In the namespace of `array`: programs call them without a namespace, too, by their arguments.
 #pragma once
 
+#include <filesystem>
+#include <iomanip>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -10,7 +14,7 @@
 
 #include "mlx/core.h"
 
-namespace mlx::core {
+namespace holdfast {
 
 // The place of element `elem` (in row-major order) of a shape in memory.
 inline int64_t elem_to_loc(int elem, const Shape& shape, const Strides& strides) {
@@ -67,4 +71,54 @@ inline bool is_donatable(const array& in, const array& out) {
          in.buffer_size() <= out.nbytes() + slack;
 }
 
-}  // namespace mlx::core
+// The folder of the program's binary, where kernels are looked for.
+std::filesystem::path current_binary_dir();
+
+using Dims = std::tuple<uint32_t, uint32_t, uint32_t>;
+// A threadgroup of at most 2^power threads for a grid of these sizes: powers of two.
+Dims get_block_dims_common(int dim0, int dim1, int dim2, int power = 10);
+// Two dimensions that cover an array of this shape: the last dimension, and the others.
+Dims get_2d_grid_dims_common(const Shape& shape, const Strides& strides);
+
+template <typename T>
+SmallVector<T> remove_index(SmallVector<T> values, size_t index) {
+  values.erase(values.begin() + static_cast<int64_t>(index));
+  return values;
+}
+
+// {must be copied, the strides otherwise} for `in` seen with the shape of `out`.
+std::pair<bool, Strides> prepare_reshape(const array& in, const array& out);
+void shared_buffer_reshape(const array& in, const Strides& out_strides, array& out);
+
+// Walks the elements of an array in row-major order; `loc` is the current one's, in elements.
+struct ContiguousIterator {
+  ContiguousIterator() = default;
+  explicit ContiguousIterator(const array& a) : ContiguousIterator(a.shape(), a.strides(), 0) {}
+  explicit ContiguousIterator(const Shape& shape, const Strides& strides, int dims);
+
+  void step() {
+    int64_t axis = static_cast<int64_t>(shape_.size()) - 1;
+    while (axis > 0 &&
+           position_[static_cast<size_t>(axis)] == shape_[static_cast<size_t>(axis)] - 1) {
+      position_[static_cast<size_t>(axis)] = 0;
+      loc -= (shape_[static_cast<size_t>(axis)] - 1) * strides_[static_cast<size_t>(axis)];
+      --axis;
+    }
+    if (axis < 0) return;
+    ++position_[static_cast<size_t>(axis)];
+    loc += strides_[static_cast<size_t>(axis)];
+  }
+  void seek(int64_t element);
+  void reset() {
+    loc = 0;
+    for (auto& place : position_) place = 0;
+  }
+
+  int64_t loc = 0;
+
+ private:
+  Shape shape_, position_;
+  Strides strides_;
+};
+
+}  // namespace holdfast

@@ -7,6 +7,7 @@
 #include <holdfast/encoder.h>
 
 #include "mlx/core.h"
+#include "mlx/scheduler.h"
 
 namespace mlx::core::cpu {
 

@@ -239,7 +239,7 @@ void CommandEncoder::dispatch_threadgroups(MTL::Size groups, MTL::Size group) {
 
 }  // namespace holdfast::metal
 
-namespace mlx::core {
+namespace holdfast {
 
 std::string type_to_name(const Dtype& dtype) {
   std::ostringstream name;
@@ -248,19 +248,13 @@ std::string type_to_name(const Dtype& dtype) {
 }
 
 MTL::Size get_block_dims(int dim0, int dim1, int dim2, int power) {
-  int powers[3] = {0, 0, 0};
-  const int dims[3] = {dim0, dim1, dim2};
-  // One more power of two for each dimension in turn, while it still has threads to give.
-  for (int sum = 0, before = -1; sum < power && sum != before;) {
-    before = sum;
-    for (int i = 0; i < 3 && sum < power; ++i) {
-      if (dims[i] >= (1 << (powers[i] + 1))) {
-        ++powers[i];
-        ++sum;
-      }
-    }
-  }
-  return MTL::Size(size_t{1} << powers[0], size_t{1} << powers[1], size_t{1} << powers[2]);
+  auto [width, height, depth] = get_block_dims_common(dim0, dim1, dim2, power);
+  return MTL::Size(width, height, depth);
 }
 
-}  // namespace mlx::core
+MTL::Size get_2d_grid_dims(const Shape& shape, const Strides& strides) {
+  auto [width, height, depth] = get_2d_grid_dims_common(shape, strides);
+  return MTL::Size(width, height, depth);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,4 @@
+#pragma once
+
+#include "mlx/allocator.h"
+#include "mlx/backend/metal/device.h"

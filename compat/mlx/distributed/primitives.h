@@ -1,0 +1,4 @@
+#pragma once
+
+#include "mlx/distributed/ops.h"
+#include "mlx/primitives.h"

@@ -1,0 +1,4 @@
+#pragma once
+
+#include "mlx/fast.h"
+#include "mlx/primitives.h"

@@ -1,0 +1,3 @@
+#pragma once
+
+#include "mlx/io/load.h"

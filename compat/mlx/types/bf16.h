@@ -1,0 +1,3 @@
+#pragma once
+
+#include "mlx/types/half_types.h"
