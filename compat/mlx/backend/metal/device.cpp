@@ -217,6 +217,7 @@ void CommandEncoder::dispatch_threads(MTL::Size grid, MTL::Size group) {
       case KernelBinding::Kind::bytes:
         bindings.push_back(KernelBinding::bytes(from.bytes.data(), from.bytes.size()));
         break;
+      case KernelBinding::Kind::errors:  // of the library's own kernels only
       case KernelBinding::Kind::none:
         bindings.emplace_back();
     }
