@@ -1,5 +1,5 @@
-// How a pass over a group of element-wise ops walks memory, on any device: the layouts of its inputs
-// and outputs.
+// How a pass over a group of element-wise ops walks memory, on any device: the layouts of its
+// inputs and outputs.
 #pragma once
 
 #include <cstdint>

@@ -306,11 +306,17 @@ inline Words<true> complex_op(FusedOp op, Words<true> a, Words<true> b) {
   switch (op) {
     UNARY(Negative) LARGE_UNARY(Abs) LARGE_UNARY(Sign) UNARY(Floor) UNARY(Ceil) UNARY(Trunc)
     UNARY(Round) UNARY(Square) LARGE_UNARY(Sqrt) LARGE_UNARY(Rsqrt) LARGE_UNARY(Exp)
-    LARGE_UNARY(Expm1) LARGE_UNARY(Log) LARGE_UNARY(Log2) LARGE_UNARY(Log10) LARGE_UNARY(Log1p)
-    LARGE_UNARY(Sin) LARGE_UNARY(Cos) LARGE_UNARY(Tan) LARGE_UNARY(ArcSin) LARGE_UNARY(ArcCos)
-    LARGE_UNARY(ArcTan) LARGE_UNARY(Sinh) LARGE_UNARY(Cosh) LARGE_UNARY(Tanh) LARGE_UNARY(ArcSinh)
-    LARGE_UNARY(ArcCosh) LARGE_UNARY(ArcTanh) LARGE_UNARY(Sigmoid) UNARY(IsNaN) UNARY(IsInf)
-    UNARY(IsFinite) UNARY(Real) UNARY(Imag) UNARY(Conjugate)
+    LARGE_UNARY(Expm1) LARGE_UNARY(Log1p) LARGE_UNARY(ArcSin) LARGE_UNARY(ArcCos)
+    LARGE_UNARY(Sinh) LARGE_UNARY(Cosh) LARGE_UNARY(Tanh) LARGE_UNARY(ArcCosh) LARGE_UNARY(ArcTanh)
+    LARGE_UNARY(Sigmoid) UNARY(IsNaN) UNARY(IsInf) UNARY(IsFinite) UNARY(Real) UNARY(Imag)
+    UNARY(Conjugate) UNARY(Turn) UNARY(TurnBack)
+    case FusedOp::Log: case FusedOp::Log2: case FusedOp::Log10: {
+      const double factor = op == FusedOp::Log    ? 1.0_d
+                            : op == FusedOp::Log2 ? log2_of_e
+                                                  : log10_of_e;
+      ROLLED for (int i = 0; i < N; ++i) push(result, scaled_logarithm(pop<T>(a), factor));
+      break;
+    }
     BINARY(Add) BINARY(Subtract) BINARY(Multiply) LARGE_BINARY(Divide) LARGE_BINARY(Remainder)
     LARGE_BINARY(Power) LARGE_BINARY(Maximum) LARGE_BINARY(Minimum) LARGE_BINARY(LogAddExp)
     COMPARISONS UNARY(ToBool)

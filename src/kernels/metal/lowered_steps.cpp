@@ -1,14 +1,15 @@
 #include "kernels/metal/lowered_steps.h"
 
+#include <optional>
+
 #include "kernels/backend.h"
 #include "kernels/plan/elementwise.h"
 
 namespace holdfast::kernels::metal {
 namespace {
 
-#define UNARY(function, Primitive, ...)                            \
-  static_assert(static_cast<int>(ElementwiseOp::Primitive) ==      \
-                static_cast<int>(FusedOp::Primitive));
+#define UNARY(function, Primitive, ...) \
+  static_assert(static_cast<int>(ElementwiseOp::Primitive) == static_cast<int>(FusedOp::Primitive));
 #define BINARY UNARY
 #define TERNARY UNARY
 #include <holdfast/elementwise.def>
@@ -92,6 +93,24 @@ FusedOp op_for(FusedOp op, Dtype dtype, Lane lane) {
   return op_of_integers(op);
 }
 
+// The f of f(i a) / i, or, for the cosine, f(i a).
+std::optional<FusedOp> hyperbolic_of(FusedOp op) {
+  switch (op) {
+    case FusedOp::Sin:
+      return FusedOp::Sinh;
+    case FusedOp::Cos:
+      return FusedOp::Cosh;
+    case FusedOp::Tan:
+      return FusedOp::Tanh;
+    case FusedOp::ArcSinh:
+      return FusedOp::ArcSin;
+    case FusedOp::ArcTan:
+      return FusedOp::ArcTanh;
+    default:
+      return std::nullopt;
+  }
+}
+
 // A float as an integer of this dtype.
 FusedOp conversion_from_float(Dtype::Val dtype) {
   switch (dtype) {
@@ -119,8 +138,9 @@ class Lowering {
   Lowering(uint16_t inputs, std::vector<LoweredStep>& steps) : inputs_(inputs), steps_(steps) {}
 
   uint16_t add(FusedOp op, Lane lane, Dtype dtype, std::span<const uint16_t> operands) {
-    LoweredStep step{op, lane, finish_of(dtype), static_cast<uint8_t>(operands.size()),
-                     {}, lane_of(dtype), dtype};
+    LoweredStep step{
+        op,   lane, finish_of(dtype), static_cast<uint8_t>(operands.size()), {}, lane_of(dtype),
+        dtype};
     for (size_t i = 0; i < operands.size(); ++i) step.operands[i] = operands[i];
     steps_.push_back(step);
     return static_cast<uint16_t>(inputs_ + steps_.size() - 1);
@@ -219,6 +239,13 @@ uint16_t lower(int16_t code, Dtype operand_dtype, Dtype dtype, std::span<const u
   if (code == conversion_code) return lowering.convert(operands[0], operand_dtype, dtype);
   const Lane lane = lane_of(operand_dtype);
   const FusedOp op = op_for(static_cast<FusedOp>(code), operand_dtype, lane);
+  if (lane == Lane::c64) {
+    if (std::optional<FusedOp> other = hyperbolic_of(op)) {
+      const uint16_t turned = lowering.add(FusedOp::Turn, lane, dtype, operands);
+      const uint16_t value = lowering.add(*other, lane, dtype, {&turned, 1});
+      return op == FusedOp::Cos ? value : lowering.add(FusedOp::TurnBack, lane, dtype, {&value, 1});
+    }
+  }
   // Greater is less with its operands exchanged.
   const uint16_t exchanged[] = {operands.back(), operands.front()};
   if (op == FusedOp::Greater) return lowering.add(FusedOp::Less, lane, dtype, exchanged);
@@ -234,8 +261,7 @@ LoweredGroup lower(std::span<const FusedStep> steps, size_t inputs) {
     uint16_t operands[3];
     for (int i = 0; i < step.arity; ++i) {
       const uint16_t value = step.values[i];
-      operands[i] =
-          value >= FusedStep::result ? group.results[value - FusedStep::result] : value;
+      operands[i] = value >= FusedStep::result ? group.results[value - FusedStep::result] : value;
     }
     group.results.push_back(lower(step.op, step.operand_dtype, step.dtype, {operands, step.arity},
                                   static_cast<uint16_t>(inputs), group.steps));

@@ -98,7 +98,8 @@ class FusedPlanner {
     for (size_t k = 0; k < group_.steps.size(); ++k) {
       array* output = group_.steps[k].output;
       if (output)
-        donor_[k] = walk_.allocate(encoder_, group_, *output, donatable, [](size_t) { return true; });
+        donor_[k] =
+            walk_.allocate(encoder_, group_, *output, donatable, [](size_t) { return true; });
     }
   }
 

@@ -147,8 +147,7 @@ class FusedEncoder {
   bool is_read_later(uint16_t value, size_t next, size_t last) const {
     for (size_t k = next + 1; k < last; ++k) {
       const LoweredStep& step = lowered_.steps[k];
-      if (std::find(step.operands, step.operands + step.arity, value) !=
-          step.operands + step.arity)
+      if (std::find(step.operands, step.operands + step.arity, value) != step.operands + step.arity)
         return true;
     }
     return false;
@@ -156,8 +155,14 @@ class FusedEncoder {
 
   FusedInstruction instruction(Piece& piece, size_t k, std::span<const uint8_t> slot_of) const {
     const LoweredStep& step = lowered_.steps[k];
-    FusedInstruction made{step.op, step.lane, step.finish, {nowhere, nowhere, nowhere},
-                          nowhere, nowhere, element_type_of(step.dtype), false};
+    FusedInstruction made{step.op,
+                          step.lane,
+                          step.finish,
+                          {nowhere, nowhere, nowhere},
+                          nowhere,
+                          nowhere,
+                          element_type_of(step.dtype),
+                          false};
     for (int i = 0; i < step.arity; ++i) {
       const uint16_t value = step.operands[i];
       if (value == input_count_ + k - 1 && k > piece.first) {
@@ -244,8 +249,7 @@ class FusedEncoder {
     Source& source = sources_[value];
     if (!source.memory) {
       const Dtype::Val dtype = lowered_.steps[value - input_count_].dtype;
-      copies_.push_back(
-          make_temporary(encoder_, item_size(dtype) * static_cast<size_t>(size_)));
+      copies_.push_back(make_temporary(encoder_, item_size(dtype) * static_cast<size_t>(size_)));
     }
     return const_cast<array&>(source.memory ? *source.memory : copies_.back());
   }
@@ -284,9 +288,8 @@ class FusedEncoder {
     launch.nothing((is_small ? few_inputs : most_inputs) - piece.inputs.size());
     for (uint16_t value : piece.outputs) launch.output(memory_of(value));
     launch.nothing((is_small ? 1 : most_outputs) - piece.outputs.size());
-    const size_t bytes = piece.family == Family::any || piece.family == Family::narrow
-                             ? most_bytes / 2
-                             : most_bytes;
+    const size_t bytes =
+        piece.family == Family::any || piece.family == Family::narrow ? most_bytes / 2 : most_bytes;
     launch.threadgroup_memory(
         static_cast<uint32_t>(std::max<size_t>(1, piece.slots) * bytes * group_size));
     launch.over(divide_up(size_, per_thread), group_size);
@@ -304,10 +307,10 @@ class FusedEncoder {
   LoweredGroup lowered_;
   size_t input_count_;
   int64_t size_ = 1;
-  std::vector<size_t> last_use_;     // of a value: the step; 0 where there is none
-  std::vector<array*> output_of_;    // of a value, or null
-  std::vector<Source> sources_;      // of a value that a piece reads from memory
-  std::vector<array> copies_;        // of inputs, and temporaries
+  std::vector<size_t> last_use_;   // of a value: the step; 0 where there is none
+  std::vector<array*> output_of_;  // of a value, or null
+  std::vector<Source> sources_;    // of a value that a piece reads from memory
+  std::vector<array> copies_;      // of inputs, and temporaries
 };
 
 }  // namespace

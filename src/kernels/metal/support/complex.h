@@ -10,6 +10,9 @@ struct Wide {
   double real, imag;
 };
 
+// Literals of Metal are floats.
+inline constexpr double operator""_d(long double value) { return double(value); }
+
 // --- Functions of double whose operands come from floats.
 
 inline constexpr double huge = __builtin_huge_val();
@@ -24,109 +27,110 @@ inline double two_to(int n) { return as_type<double>(ulong(n + 1023) << 52); }
 
 // e^r - 1 for |r| <= 0.35: r + r^2 / 2 + ... + r^11 / 11!.
 inline double small_expm1(double r) {
-  double p = 1.0 / 39916800.0;
-  p = p * r + 1.0 / 3628800.0;
-  p = p * r + 1.0 / 362880.0;
-  p = p * r + 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
+  double p = 1.0_d / 39916800.0_d;
+  p = p * r + 1.0_d / 3628800.0_d;
+  p = p * r + 1.0_d / 362880.0_d;
+  p = p * r + 1.0_d / 40320.0_d;
+  p = p * r + 1.0_d / 5040.0_d;
+  p = p * r + 1.0_d / 720.0_d;
+  p = p * r + 1.0_d / 120.0_d;
+  p = p * r + 1.0_d / 24.0_d;
+  p = p * r + 1.0_d / 6.0_d;
+  p = p * r + 0.5_d;
   return p * r * r + r;
 }
 // Saturates at e^±700, which no float reaches.
 inline double exponential(double a) {
-  double x = a > 700.0 ? 700.0 : a;
-  x = x < -700.0 ? -700.0 : x;
-  const double sum = x * 1.4426950408889634 + 0x1.8p52;
-  const double n = sum - 0x1.8p52;
-  const double r = (x - n * 0x1.62e42fep-1) - n * 1.8206359985041462e-09;
-  return (1.0 + small_expm1(r)) * two_to(int(as_type<ulong>(sum) & 0xffffffff));
+  double x = a > 700.0_d ? 700.0_d : a;
+  x = x < -700.0_d ? -700.0_d : x;
+  const double sum = x * 1.4426950408889634_d + 0x1.8p52_d;
+  const double n = sum - 0x1.8p52_d;
+  const double r = (x - n * 0x1.62e42fep-1_d) - n * 1.8206359985041462e-09_d;
+  return (1.0_d + small_expm1(r)) * two_to(int(as_type<ulong>(sum) & 0xffffffff));
 }
 inline double exponential_less_1(double x) {
-  return magnitude(x) < 0.35 ? small_expm1(x) : exponential(x) - 1.0;
+  return magnitude(x) < 0.35_d ? small_expm1(x) : exponential(x) - 1.0_d;
 }
 // log((1 + s) / (1 - s)) for |s| <= 0.18.
 inline double twice_atanh(double s) {
   const double z = s * s;
-  double p = 1.0 / 17.0;
-  p = p * z + 1.0 / 15.0;
-  p = p * z + 1.0 / 13.0;
-  p = p * z + 1.0 / 11.0;
-  p = p * z + 1.0 / 9.0;
-  p = p * z + 1.0 / 7.0;
-  p = p * z + 1.0 / 5.0;
-  p = p * z + 1.0 / 3.0;
-  return 2.0 * (s + s * z * p);
+  double p = 1.0_d / 17.0_d;
+  p = p * z + 1.0_d / 15.0_d;
+  p = p * z + 1.0_d / 13.0_d;
+  p = p * z + 1.0_d / 11.0_d;
+  p = p * z + 1.0_d / 9.0_d;
+  p = p * z + 1.0_d / 7.0_d;
+  p = p * z + 1.0_d / 5.0_d;
+  p = p * z + 1.0_d / 3.0_d;
+  return 2.0_d * (s + s * z * p);
 }
 inline double logarithm(double x) {
   const ulong bits = as_type<ulong>(x);
   int e = int(bits >> 52) - 1023;
   double m = as_type<double>((bits & 0xfffffffffffff) | 0x3ff0000000000000);
-  const bool is_upper = m > 1.4142135623730951;
-  m = is_upper ? 0.5 * m : m;
+  const bool is_upper = m > 1.4142135623730951_d;
+  m = is_upper ? 0.5_d * m : m;
   e = is_upper ? e + 1 : e;
-  const double result = double(e) * 0.69314718055994531 + twice_atanh((m - 1.0) / (m + 1.0));
-  return x == 0.0 ? -huge : x < 0.0 ? double(NAN) : x < huge ? result : x;
+  const double result = double(e) * 0.69314718055994531_d + twice_atanh((m - 1.0_d) / (m + 1.0_d));
+  return x == 0.0_d ? -huge : x < 0.0_d ? double(NAN) : x < huge ? result : x;
 }
 inline double logarithm_of_1_plus(double x) {
-  return magnitude(x) < 0.25 ? twice_atanh(x / (2.0 + x)) : logarithm(1.0 + x);
+  return magnitude(x) < 0.25_d ? twice_atanh(x / (2.0_d + x)) : logarithm(1.0_d + x);
 }
 inline Wide sine_and_cosine(float angle) {  // the cosine in `real`
   float high, low;
   const int n = __hf::reduce_angle(angle, high, low);
   const double r = double(high) + double(low), z = r * r;
-  double s = 1.0 / 6227020800.0;
-  s = s * z - 1.0 / 39916800.0;
-  s = s * z + 1.0 / 362880.0;
-  s = s * z - 1.0 / 5040.0;
-  s = s * z + 1.0 / 120.0;
-  s = s * z - 1.0 / 6.0;
+  double s = 1.0_d / 6227020800.0_d;
+  s = s * z - 1.0_d / 39916800.0_d;
+  s = s * z + 1.0_d / 362880.0_d;
+  s = s * z - 1.0_d / 5040.0_d;
+  s = s * z + 1.0_d / 120.0_d;
+  s = s * z - 1.0_d / 6.0_d;
   s = r + r * z * s;
-  double c = -1.0 / 87178291200.0;
-  c = c * z + 1.0 / 479001600.0;
-  c = c * z - 1.0 / 3628800.0;
-  c = c * z + 1.0 / 40320.0;
-  c = c * z - 1.0 / 720.0;
-  c = c * z + 1.0 / 24.0;
-  c = (1.0 - 0.5 * z) + z * z * c;
+  double c = -1.0_d / 87178291200.0_d;
+  c = c * z + 1.0_d / 479001600.0_d;
+  c = c * z - 1.0_d / 3628800.0_d;
+  c = c * z + 1.0_d / 40320.0_d;
+  c = c * z - 1.0_d / 720.0_d;
+  c = c * z + 1.0_d / 24.0_d;
+  c = (1.0_d - 0.5_d * z) + z * z * c;
   const double sine = (n & 1) != 0 ? c : s, cosine = (n & 1) != 0 ? s : c;
-  return {((n + 1) & 2) != 0 ? -cosine : cosine,
-          angle == 0.0f ? double(angle) : (n & 2) != 0 ? -sine : sine};
+  return {((n + 1) & 2) != 0 ? -cosine : cosine, angle == 0.0f  ? double(angle)
+                                                 : (n & 2) != 0 ? -sine
+                                                                : sine};
 }
 inline double angle_of(double y, double x) {
   const double a = magnitude(x), b = magnitude(y);
   const bool is_steep = b > a;
   const double smaller = is_steep ? a : b, larger = is_steep ? b : a;
-  double t = smaller == huge ? 1.0 : larger == 0.0 ? 0.0 : smaller / larger;
-  const bool is_far = t > 0.41421356237309503;  // tan(pi / 8)
-  t = is_far ? (t - 1.0) / (t + 1.0) : t;
+  double t = smaller == huge ? 1.0_d : larger == 0.0_d ? 0.0_d : smaller / larger;
+  const bool is_far = t > 0.41421356237309503_d;  // tan(pi / 8)
+  t = is_far ? (t - 1.0_d) / (t + 1.0_d) : t;
   const double z = t * t;
-  double p = 0.0;
-  for (int k = 14; k > 0; --k) p = (p + (k % 2 != 0 ? -1.0 : 1.0) / double(2 * k + 1)) * z;
-  double angle = t + t * p + (is_far ? 0.78539816339744828 : 0.0);
-  angle = is_steep ? 1.5707963267948966 - angle : angle;
-  angle = (as_type<ulong>(x) >> 63) != 0 ? 3.1415926535897931 - angle : angle;
+  double p = 0.0_d;
+  for (int k = 14; k > 0; --k) p = (p + (k % 2 != 0 ? -1.0_d : 1.0_d) / double(2 * k + 1)) * z;
+  double angle = t + t * p + (is_far ? 0.78539816339744828_d : 0.0_d);
+  angle = is_steep ? 1.5707963267948966_d - angle : angle;
+  angle = (as_type<ulong>(x) >> 63) != 0 ? 3.1415926535897931_d - angle : angle;
   return signed_as(x != x || y != y ? double(NAN) : angle, y);
 }
 inline double hyperbolic_sine(double x) {
   const double z = x * x;
-  double p = 1.0 / 362880.0;
-  p = p * z + 1.0 / 5040.0;
-  p = p * z + 1.0 / 120.0;
-  p = p * z + 1.0 / 6.0;
+  double p = 1.0_d / 362880.0_d;
+  p = p * z + 1.0_d / 5040.0_d;
+  p = p * z + 1.0_d / 120.0_d;
+  p = p * z + 1.0_d / 6.0_d;
   const double e = exponential(magnitude(x));
-  return magnitude(x) < 0.35 ? x + x * z * p : signed_as(0.5 * (e - 1.0 / e), x);
+  return magnitude(x) < 0.35_d ? x + x * z * p : signed_as(0.5_d * (e - 1.0_d / e), x);
 }
 inline double hyperbolic_cosine(double x) {
   const double e = exponential(magnitude(x));
-  return 0.5 * (e + 1.0 / e);
+  return 0.5_d * (e + 1.0_d / e);
 }
 inline double inverse_hyperbolic_sine(double x) {
   const double a = magnitude(x);
-  return signed_as(logarithm_of_1_plus(a + a * a / (1.0 + root(1.0 + a * a))), x);
+  return signed_as(logarithm_of_1_plus(a + a * a / (1.0_d + root(1.0_d + a * a))), x);
 }
 
 // --- Complex numbers in double precision.
@@ -141,19 +145,19 @@ inline double modulus(Wide a) {
   return magnitude(a.real) == huge || magnitude(a.imag) == huge ? huge : result;
 }
 inline Wide wide_root(Wide a) {
-  const double t = root(0.5 * (modulus(a) + magnitude(a.real)));
-  const double other = t == 0.0 ? 0.0 : 0.5 * magnitude(a.imag) / t;
-  const bool is_right = !(a.real < 0.0);
+  const double t = root(0.5_d * (modulus(a) + magnitude(a.real)));
+  const double other = t == 0.0_d ? 0.0_d : 0.5_d * magnitude(a.imag) / t;
+  const bool is_right = !(a.real < 0.0_d);
   const Wide result = {is_right ? t : other, signed_as(is_right ? other : t, a.imag)};
   return magnitude(a.imag) == huge ? Wide{huge, a.imag} : result;
 }
 inline Wide wide_logarithm(Wide a) { return {logarithm(modulus(a)), angle_of(a.imag, a.real)}; }
 inline Wide wide_logarithm_of_1_plus(Wide a) {
   // log|1 + a| from |1 + a|^2 - 1, which keeps its digits near zero.
-  const bool is_small = magnitude(a.real) < 0.5 && magnitude(a.imag) < 0.5;
-  const double square = a.real * (a.real + 2.0) + a.imag * a.imag;
-  const Wide shifted = {1.0 + a.real, a.imag};
-  return {is_small ? 0.5 * logarithm_of_1_plus(square) : logarithm(modulus(shifted)),
+  const bool is_small = magnitude(a.real) < 0.5_d && magnitude(a.imag) < 0.5_d;
+  const double square = a.real * (a.real + 2.0_d) + a.imag * a.imag;
+  const Wide shifted = {1.0_d + a.real, a.imag};
+  return {is_small ? 0.5_d * logarithm_of_1_plus(square) : logarithm(modulus(shifted)),
           angle_of(shifted.imag, shifted.real)};
 }
 // Of a number whose imaginary part is a float.
@@ -162,10 +166,10 @@ inline Wide wide_exponential(double real, float imag) {
   const Wide turn = sine_and_cosine(imag);
   return {e * turn.real, imag == 0.0f ? double(imag) : e * turn.imag};
 }
-// The same for any angle: what is left of whole turns is a float and its rest.
+// The same for angles up to some millions: what is left of whole turns is a float and its rest.
 inline Wide wide_exponential(double real, double imag) {
-  const double turns = __builtin_elementwise_rint(imag * 0.15915494309189535);
-  const double angle = (imag - turns * 6.28125) - turns * 1.9353071795864769e-3;
+  const double turns = __builtin_elementwise_rint(imag * 0.15915494309189535_d);
+  const double angle = (imag - turns * 6.28125_d) - turns * 1.9353071795864769e-3_d;
   const float high = float(angle);
   const Wide turn = sine_and_cosine(high);
   const double low = angle - double(high), size = exponential(real);
@@ -182,7 +186,7 @@ inline float Abs(Complex a) { return float(modulus(widened(a))); }
 inline Complex Negative(Complex a) { return {-a.real, -a.imag}; }
 inline Complex Sign(Complex a) {
   const double m = modulus(widened(a));
-  return m == 0.0 ? Complex{0.0f, 0.0f} : narrowed({double(a.real) / m, double(a.imag) / m});
+  return m == 0.0_d ? Complex{0.0f, 0.0f} : narrowed({double(a.real) / m, double(a.imag) / m});
 }
 inline Complex Floor(Complex a) { return {floor(a.real), floor(a.imag)}; }
 inline Complex Ceil(Complex a) { return {ceil(a.real), ceil(a.imag)}; }
@@ -193,7 +197,7 @@ inline Complex Square(Complex a) {
 }
 inline Complex Sqrt(Complex a) { return narrowed(wide_root(widened(a))); }
 inline Complex Rsqrt(Complex a) {
-  return narrowed(wide_quotient({1.0, 0.0}, wide_root(widened(a))));
+  return narrowed(wide_quotient({1.0_d, 0.0_d}, wide_root(widened(a))));
 }
 inline Complex Exp(Complex a) { return narrowed(wide_exponential(double(a.real), a.imag)); }
 inline Complex Expm1(Complex a) {
@@ -201,78 +205,74 @@ inline Complex Expm1(Complex a) {
   const double rest = exponential_less_1(double(a.real));
   const Wide turn = sine_and_cosine(a.imag);
   const double half_sine = sine_and_cosine(0.5f * a.imag).imag;
-  const double imag = a.imag == 0.0f ? double(a.imag) : (rest + 1.0) * turn.imag;
-  return narrowed({rest * turn.real - 2.0 * half_sine * half_sine, imag});
+  const double imag = a.imag == 0.0f ? double(a.imag) : (rest + 1.0_d) * turn.imag;
+  return narrowed({rest * turn.real - 2.0_d * half_sine * half_sine, imag});
 }
-inline Complex Log(Complex a) { return narrowed(wide_logarithm(widened(a))); }
+inline constexpr double log2_of_e = 1.4426950408889634_d, log10_of_e = 0.43429448190325182_d;
 inline Complex scaled_logarithm(Complex a, double factor) {
   const Wide result = wide_logarithm(widened(a));
   return narrowed({factor * result.real, factor * result.imag});
 }
-inline Complex Log2(Complex a) { return scaled_logarithm(a, 1.4426950408889634); }
-inline Complex Log10(Complex a) { return scaled_logarithm(a, 0.43429448190325182); }
+inline Complex Log(Complex a) { return scaled_logarithm(a, 1.0_d); }
+inline Complex Log2(Complex a) { return scaled_logarithm(a, log2_of_e); }
+inline Complex Log10(Complex a) { return scaled_logarithm(a, log10_of_e); }
 inline Complex Log1p(Complex a) { return narrowed(wide_logarithm_of_1_plus(widened(a))); }
 inline Complex Sinh(Complex a) {
   const Wide turn = sine_and_cosine(a.imag);
   const double x = double(a.real);
-  return narrowed({x == 0.0 ? x : hyperbolic_sine(x) * turn.real,
+  return narrowed({x == 0.0_d ? x : hyperbolic_sine(x) * turn.real,
                    a.imag == 0.0f ? double(a.imag) : hyperbolic_cosine(x) * turn.imag});
 }
 inline Complex Cosh(Complex a) {
   const Wide turn = sine_and_cosine(a.imag);
   const double x = double(a.real);
-  return narrowed({hyperbolic_cosine(x) * turn.real,
-                   a.imag == 0.0f || x == 0.0 ? signed_as(0.0, x) * double(a.imag)
-                                              : hyperbolic_sine(x) * turn.imag});
+  return narrowed({hyperbolic_cosine(x) * turn.real, a.imag == 0.0f || x == 0.0_d
+                                                         ? signed_as(0.0_d, x) * double(a.imag)
+                                                         : hyperbolic_sine(x) * turn.imag});
 }
 // sinh x cosh x / (sinh^2 x + cos^2 y), and sin y cos y over the same.
 inline Complex Tanh(Complex a) {
   const Wide turn = sine_and_cosine(a.imag);
   double x = double(a.real);
-  x = x > 150.0 ? 150.0 : x < -150.0 ? -150.0 : x;
+  x = x > 150.0_d ? 150.0_d : x < -150.0_d ? -150.0_d : x;
   const double s = hyperbolic_sine(x), c = hyperbolic_cosine(x);
   const double norm = s * s + turn.real * turn.real;
-  return narrowed({x == 0.0 ? x : s * c / norm,
+  return narrowed({x == 0.0_d ? x : s * c / norm,
                    a.imag == 0.0f ? double(a.imag) : turn.imag * turn.real / norm});
 }
-// f(i a) / i turns the hyperbolic functions into the others.
-inline Complex turned(Complex a) { return {-a.imag, a.real}; }
-inline Complex turned_back(Complex a) { return {a.imag, -a.real}; }
-inline Complex Sin(Complex a) { return turned_back(Sinh(turned(a))); }
-inline Complex Cos(Complex a) { return Cosh(turned(a)); }
-inline Complex Tan(Complex a) { return turned_back(Tanh(turned(a))); }
+// i a and a / i: f(i a) / i makes the other trigonometric functions of these (lowered_steps.cpp).
+inline Complex Turn(Complex a) { return {-a.imag, a.real}; }
+inline Complex TurnBack(Complex a) { return {a.imag, -a.real}; }
 // W. Kahan, "Branch cuts for complex elementary functions" (1987).
 inline Complex ArcSin(Complex a) {
   const double x = double(a.real), y = double(a.imag);
-  const Wide below = wide_root({1.0 - x, -y}), above = wide_root({1.0 + x, y});
+  const Wide below = wide_root({1.0_d - x, -y}), above = wide_root({1.0_d + x, y});
   return narrowed({angle_of(x, below.real * above.real - below.imag * above.imag),
                    inverse_hyperbolic_sine(below.real * above.imag - below.imag * above.real)});
 }
 inline Complex ArcCos(Complex a) {
   const double x = double(a.real), y = double(a.imag);
-  const Wide below = wide_root({1.0 - x, -y}), above = wide_root({1.0 + x, y});
-  return narrowed({2.0 * angle_of(below.real, above.real),
+  const Wide below = wide_root({1.0_d - x, -y}), above = wide_root({1.0_d + x, y});
+  return narrowed({2.0_d * angle_of(below.real, above.real),
                    inverse_hyperbolic_sine(above.real * below.imag - above.imag * below.real)});
 }
-inline Complex ArcSinh(Complex a) { return turned_back(ArcSin(turned(a))); }
 inline Complex ArcCosh(Complex a) {
   const double x = double(a.real), y = double(a.imag);
-  const Wide below = wide_root({x - 1.0, y}), above = wide_root({x + 1.0, y});
+  const Wide below = wide_root({x - 1.0_d, y}), above = wide_root({x + 1.0_d, y});
   return narrowed({inverse_hyperbolic_sine(below.real * above.real + below.imag * above.imag),
-                   2.0 * angle_of(below.imag, above.real)});
+                   2.0_d * angle_of(below.imag, above.real)});
 }
 inline Complex ArcTanh(Complex a) {
   const double x = double(a.real), y = double(a.imag), m = magnitude(x);
-  const double near = (1.0 - m) * (1.0 - m) + y * y;
-  return narrowed({signed_as(0.25 * logarithm_of_1_plus(4.0 * m / near), x),
-                   0.5 * angle_of(2.0 * y, (1.0 - x) * (1.0 + x) - y * y)});
+  const double near = (1.0_d - m) * (1.0_d - m) + y * y;
+  return narrowed({signed_as(0.25_d * logarithm_of_1_plus(4.0_d * m / near), x),
+                   0.5_d * angle_of(2.0_d * y, (1.0_d - x) * (1.0_d + x) - y * y)});
 }
-inline Complex ArcTan(Complex a) { return turned_back(ArcTanh(turned(a))); }
 // From the exponential of the side that decays: no overflow.
 inline Complex Sigmoid(Complex a) {
   const Wide e = wide_exponential(-magnitude(double(a.real)), a.real < 0.0f ? a.imag : -a.imag);
   return narrowed(
-      wide_quotient(a.real < 0.0f ? e : Wide{1.0, 0.0}, Wide{1.0 + e.real, e.imag}));
+      wide_quotient(a.real < 0.0f ? e : Wide{1.0_d, 0.0_d}, Wide{1.0_d + e.real, e.imag}));
 }
 inline uint IsNaN(Complex a) { return uint(a.real != a.real || a.imag != a.imag); }
 inline uint IsInf(Complex a) { return IsInf(a.real) | IsInf(a.imag); }
@@ -292,9 +292,9 @@ inline Complex Divide(Complex a, Complex b) {
   const float unit_real = copysign(IsInf(b.real) != 0 ? 1.0f : 0.0f, b.real);
   const float unit_imag = copysign(IsInf(b.imag) != 0 ? 1.0f : 0.0f, b.imag);
   double real = double(infinite ? unit_real : b.real);
-  const double imag = double(infinite ? unit_imag : b.imag), scale = infinite ? 0.0 : 1.0;
+  const double imag = double(infinite ? unit_imag : b.imag), scale = infinite ? 0.0_d : 1.0_d;
   const double norm = real * real + imag * imag;
-  real = norm == 0.0 ? double(copysign(1.0f, b.real)) : real;
+  real = norm == 0.0_d ? double(copysign(1.0f, b.real)) : real;
   return narrowed({scale * ((double(a.real) * real + double(a.imag) * imag) / norm),
                    scale * ((double(a.imag) * real - double(a.real) * imag) / norm)});
 }
@@ -331,8 +331,8 @@ inline Complex LogAddExp(Complex a, Complex b) {
   if (IsNaN(a) != 0) return a;
   if (IsNaN(b) != 0) return b;
   if ((IsInf(small.real) | IsInf(large.real)) != 0) return large;
-  const Wide e = wide_exponential(double(small.real) - double(large.real),
-                                  double(small.imag) - double(large.imag));
+  const Wide e = product(wide_exponential(double(small.real) - double(large.real), small.imag),
+                         wide_exponential(0.0_d, -large.imag));
   const Wide rest = wide_logarithm_of_1_plus(e);
   return narrowed({double(large.real) + rest.real, double(large.imag) + rest.imag});
 }

@@ -2,9 +2,9 @@
 // Primitive: what kernels/cpu/simd/math.h is to the CPU back-end.
 //
 // A value is computed in the type of its dtype's lane: float for floating-point numbers of up to 32
-// bits, int and uint for integers of up to 32 bits (bool: 0 or 1 in a uint), long and ulong, Complex
-// (support/complex.h). Narrower dtypes are made fit again after each op, by the functions at the
-// end. Ops of bool are those of uint that give the same (kernels/metal/lowered_steps.h).
+// bits, int and uint for integers of up to 32 bits (bool: 0 or 1 in a uint), long and ulong,
+// Complex (support/complex.h). Narrower dtypes are made fit again after each op, by the functions
+// at the end. Ops of bool are those of uint that give the same (kernels/metal/lowered_steps.h).
 #include <metal_stdlib>
 using namespace metal;
 // As the host's math, some functions compute in double precision.
@@ -206,8 +206,8 @@ inline T Power(T base, T exponent) {
     factor *= factor;
   }
   const T inverse = base == T(1) || (base == T(-1) && (exponent & T(1)) == T(0)) ? T(1)
-                    : base == T(-1)                                             ? T(-1)
-                                                                                : T(0);
+                    : base == T(-1)                                              ? T(-1)
+                                                                                 : T(0);
   return exponent < T(0) ? inverse : T(result);
 }
 inline float Maximum(float a, float b) { return a > b || a != a ? a : b; }
