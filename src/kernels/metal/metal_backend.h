@@ -18,6 +18,9 @@ class MetalBackend : public Backend {
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
+
+  // --- products, quantisation ---
+  void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
 };
 
 }  // namespace holdfast::kernels::metal
