@@ -28,15 +28,20 @@ struct KernelBinding {
     input,   // an evaluated array
     output,  // an array with memory, read and written
     bytes,   // copied when the dispatch is encoded
+    errors,  // what the kernel says about bad data fails the command (devices/error_report.h)
   };
   static KernelBinding input(const array& a) { return {Kind::input, &a, 0}; }
   static KernelBinding output(array& a) { return {Kind::output, &a, 0}; }
   static KernelBinding bytes(const void* address, size_t size) {
     return {Kind::bytes, address, size};
   }
+  // `texts`: the messages, each with a zero behind it; copied when the dispatch is encoded.
+  static KernelBinding errors(const char* texts, size_t size) {
+    return {Kind::errors, texts, size};
+  }
   Kind kind = Kind::none;
-  const void* what = nullptr;  // an array, or bytes
-  size_t size = 0;             // of bytes
+  const void* what = nullptr;  // an array, bytes, or texts
+  size_t size = 0;             // of bytes, of texts
   // Bound for a dispatch of this kernel and still there; null: bound for the one at hand. For
   // validation.
   const exec::Pipeline* bound_for = nullptr;

@@ -433,6 +433,7 @@ void Capture::read_lists() {
 void Capture::read_list(int64_t row, List& list, const std::string& text,
                         const std::string& times) {
   std::string where = "lists row " + std::to_string(row);
+  const bool has_errors = number("format") >= 3;
   ByteReader in(text);
   list.committed = in.value<int64_t>();
   for (size_t i = in.count(12); i > 0 && in.ok(); --i) {
@@ -541,6 +542,7 @@ void Capture::read_list(int64_t row, List& list, const std::string& text,
           argument.bytes = in.value<uint32_t>();
           argument.value = in.text();
           argument.place = read_place(in);
+          if (has_errors) argument.errors = in.text();
           if (argument.place.buffer == 0) continue;
           // One may end where another begins; without elements it may be at the end of all.
           check(find_binding(argument.place, 1, is_any) || find_binding(argument.place, 0, is_any));

@@ -34,6 +34,7 @@ struct Argument {
   uint32_t bytes = 0;  // of a threadgroup argument or of `value`
   std::string value;   // what was bound as bytes
   Place place;
+  std::string errors;  // of a report of errors: its texts (devices/error_report.h)
 };
 
 struct Binding {

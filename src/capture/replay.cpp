@@ -14,6 +14,7 @@
 #include <holdfast/stream.h>
 #include <holdfast/transforms.h>
 
+#include "devices/error_report.h"
 #include "exec/add_dispatch.h"
 #include "exec/allocator.h"
 #include "exec/kernel_library.h"
@@ -365,6 +366,11 @@ class Player {
   exec::BoundSlot slot_of(const Command& command, uint32_t index, const Argument& argument) {
     exec::BoundSlot slot;
     slot.slot = index;
+    if (!argument.errors.empty()) {
+      slot.errors = argument.errors;
+      slot.end = sizeof(exec::ErrorReport);
+      return slot;
+    }
     const Place& place = argument.place;
     if (place.buffer == 0) {
       slot.bytes = argument.value.data();

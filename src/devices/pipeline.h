@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/ref.h"
 #include "devices/argument_range.h"
@@ -25,7 +26,8 @@ struct BoundSlot {
   uint32_t binding = Bound::nothing;  // nothing: inline bytes, or an array without elements
   const Buffer* buffer = nullptr;     // null: inline bytes
   const void* bytes = nullptr;        // inline bytes: copied when the dispatch is encoded
-  int64_t begin = 0, end = 0;         // of the buffer; of inline bytes: 0 and their number
+  std::string_view errors;            // not empty: an ErrorReport with these texts, copied, too
+  int64_t begin = 0, end = 0;         // of the buffer; of other arguments: 0 and their bytes
   int64_t start = 0;                  // of the buffer: where the kernel's argument points to
   uint32_t item_size = 1;
   bool is_contiguous = true;
@@ -37,7 +39,10 @@ struct BoundSlot {
 // Where an argument of a dispatch points to; a threadgroup argument has neither.
 struct DispatchArgument {
   Place place;
-  const void* bytes = nullptr;  // inline, in the arena of the list; null: `place`
+  // Inline, in the arena of the list; null: `place`. Of an ErrorReport, where a device that runs on
+  // the host lets the kernel write.
+  const void* bytes = nullptr;
+  std::string_view errors;  // the texts of an ErrorReport; empty for everything else
 };
 
 // What a dispatch command runs its pipeline with. Plain data, in the arena of its list.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/error_report.h"
 #include "exec/layers/layer.h"
 #include "exec/queue.h"
 
@@ -25,13 +26,22 @@ T* make_array(Queue& queue, size_t count) {
                               argument.name + "\" (slot " + std::to_string(argument.slot) + ")");
 }
 
+const void* copy_of(Queue& queue, const void* bytes, size_t size) {
+  void* copy = queue.parameters(std::max<size_t>(size, 1), 16);
+  if (size > 0) std::memcpy(copy, bytes, size);
+  return copy;
+}
+
 void copy_inline_bytes(Queue& queue, std::span<BoundSlot> slots) {
+  static constexpr ErrorReport no_error;
   for (BoundSlot& slot : slots) {
     if (slot.buffer) continue;
-    auto size = static_cast<size_t>(slot.end);
-    void* copy = queue.parameters(std::max<size_t>(size, 1), 16);
-    if (size > 0) std::memcpy(copy, slot.bytes, size);
-    slot.bytes = copy;
+    if (!slot.errors.empty()) {
+      slot.bytes = &no_error;
+      const size_t size = slot.errors.size();
+      slot.errors = {static_cast<const char*>(copy_of(queue, slot.errors.data(), size)), size};
+    }
+    slot.bytes = copy_of(queue, slot.bytes, static_cast<size_t>(slot.end));
   }
 }
 
@@ -61,6 +71,7 @@ void add_dispatch(Queue& queue, const Pipeline& pipeline, std::span<BoundSlot> s
       arguments[i].place = {slot->binding, slot->start};
     } else {
       arguments[i].bytes = slot->bytes;
+      arguments[i].errors = slot->errors;
       sizes[i] = static_cast<uint32_t>(slot->end);
     }
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "devices/error_report.h"
 #include "devices/pipeline.h"
 #include "exec/add_dispatch.h"
 #include "exec/queue.h"
@@ -67,6 +68,11 @@ exec::BoundSlot bind_slot(Encoder& encoder, const exec::Pipeline& pipeline, uint
   if (binding.kind == KernelBinding::Kind::bytes) {
     slot.bytes = binding.what;
     slot.end = static_cast<int64_t>(binding.size);
+    return slot;
+  }
+  if (binding.kind == KernelBinding::Kind::errors) {
+    slot.errors = {static_cast<const char*>(binding.what), binding.size};
+    slot.end = sizeof(exec::ErrorReport);
     return slot;
   }
   const array& a = *static_cast<const array*>(binding.what);
@@ -195,7 +201,7 @@ void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBin
     const KernelBinding& binding = bindings[index];
     if (binding.kind == KernelBinding::Kind::none) continue;
     slots.push_back(bind_slot(*this, pipeline, index, binding));
-    if (binding.kind == KernelBinding::Kind::bytes) continue;
+    if (!slots.back().buffer) continue;
     const array& a = *static_cast<const array*>(binding.what);
     work += static_cast<int64_t>(a.data_size() * a.itemsize());
   }

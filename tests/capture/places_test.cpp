@@ -80,6 +80,51 @@ TEST_CASE("capture: parts of buffers, inline bytes and arrays without elements a
   CHECK(scope.reports().empty());
 }
 
+TEST_CASE("capture: what a kernel reports about its data fails a replay as it failed the op") {
+  if (!metal::is_available()) return;
+  Ref<exec::Pipeline> pipeline = compiled_probe(R"(
+using namespace metal;
+struct Errors { atomic_uint is_claimed; uint code; long numbers[2]; };
+kernel void probe(const device int* x, device int* y, device Errors& errors,
+                  uint i [[thread_position_in_grid]]) {
+  y[i] = x[i];
+  if (x[i] < 0 && atomic_exchange_explicit(&errors.is_claimed, 1u, memory_order_relaxed) == 0) {
+    errors.code = 1;
+    errors.numbers[0] = x[i];
+  }
+})");
+  for (int first : {1, -3}) {
+    CAPTURE(first);
+    File file("errors");
+    array x({first, -3 * (first < 0), 5, 6});
+    std::string message;
+    validation::Scope scope;
+    record(file, [&] {
+      array y = make_op("Probe", default_stream(Device::cpu), {x}, {4},
+                        [&](Encoder& encoder, const auto& in, auto& out) {
+                          encoder.allocate(out[0]);
+                          KernelBinding bindings[] = {
+                              KernelBinding::input(in[0]), KernelBinding::output(out[0]),
+                              KernelBinding::errors("[probe] {} is negative", 23)};
+                          encoder.dispatch(*pipeline, bindings, {4}, {4});
+                        });
+      try {
+        eval(y);
+      } catch (const ExecutionError& error) {
+        message = error.what();
+      }
+    });
+    CHECK(message == (first < 0 ? "[probe] -3 is negative" : ""));
+    Capture read(file.path);
+    CHECK(read.lists.at(0).commands.at(0).failed == (first < 0));
+    CHECK(read.lists[0].commands[0].arguments.at(2).errors.size() == 23);
+    capture::ReplayResult again = capture::replay(read);
+    CHECK(again.differences.empty());
+    CHECK(again.checked == (first > 0));
+    CHECK(scope.reports().empty());
+  }
+}
+
 TEST_CASE("capture: files of earlier versions are replayed") {
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(HOLDFAST_TEST_DATA)) {

@@ -13,6 +13,7 @@
 #include "devices/cpu/jit/kernel_checker.h"
 #include "devices/cpu/jit_kernel.h"
 #include "devices/device.h"
+#include "devices/error_report.h"
 
 namespace holdfast::exec {
 namespace {
@@ -165,6 +166,16 @@ void resolve_arguments(const CommandList& list, const Command& command) {
   }
 }
 
+// Throws what the kernel reported.
+void check_reports(const Dispatch& dispatch) {
+  for (uint32_t i = 0; i < dispatch.argument_count; ++i) {
+    const DispatchArgument& argument = dispatch.arguments[i];
+    if (argument.errors.empty()) continue;
+    const auto& report = *static_cast<const ErrorReport*>(argument.bytes);
+    if (report.code != 0) throw std::runtime_error(message_of(report, argument.errors));
+  }
+}
+
 Ref<Failure> run_dispatch(const CommandList& list, const Command& command, TaskRunner& runner) {
   resolve_arguments(list, command);
   const Pipeline& pipeline = command.checked ? *command.checked : *command.pipeline;
@@ -172,10 +183,15 @@ Ref<Failure> run_dispatch(const CommandList& list, const Command& command, TaskR
   running.arguments.queue_cancelled = &list.queue->cancelled;
   running.arguments.list = list.serial;
   running.kernel.begin(running.arguments);
-  if (command.checked) return run_checked(list, command, running, runner);
+  if (command.checked) {
+    if (Ref<Failure> failure = run_checked(list, command, running, runner)) return failure;
+    check_reports(*command.dispatch);
+    return nullptr;
+  }
   int64_t groups = threadgroups_of(*command.dispatch);
   runner.run_tasks(run_some_groups, &running, groups,
                    groups * running.kernel.work_of_group(threads_of_group(*command.dispatch)));
+  check_reports(*command.dispatch);
   return nullptr;
 }
 

@@ -35,6 +35,12 @@ Launch& Launch::bytes(const void* address, size_t size) {
   return *this;
 }
 
+Launch& Launch::errors(std::initializer_list<std::string> messages) {
+  for (const std::string& message : messages) errors_.append(message).push_back('\0');
+  bindings_.push_back(KernelBinding::errors(errors_.data(), errors_.size()));
+  return *this;
+}
+
 void Launch::over(int64_t threads, uint32_t threadgroup) {
   if (threads == 0) return;
   constexpr int64_t row = int64_t{1} << 30;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 
@@ -33,6 +34,9 @@ class Launch {
   Launch& list(const List& parameters) {
     return bytes(parameters.data(), parameters.size() * sizeof(*parameters.data()));
   }
+  // A `device Errors&` (support/errors.h): what the kernel may find wrong with its data, as
+  // messages for its codes 1, 2, …, with "{}" for its numbers. The op's command fails with one.
+  Launch& errors(std::initializer_list<std::string> messages);
 
   // At least `threads` threads, in a grid whose rows the kernel counts with thread_number(). There
   // may be more: the kernel leaves those out.
@@ -45,6 +49,7 @@ class Launch {
   Encoder& encoder_;
   Ref<exec::Pipeline> pipeline_;
   SmallVector<KernelBinding, 12> bindings_;
+  std::string errors_;
 };
 
 // A grid of `groups` threadgroups along an axis, in threads. Throws std::invalid_argument with the

@@ -20,7 +20,8 @@ namespace holdfast::exec::capture {
 // Of the file; a reader refuses a newer one.
 //   1  function constants have one word of value, and no contents are in other files
 //   2  four words; a table `files`, where there are some
-constexpr int format_version = 2;
+//   3  arguments of dispatches have texts of errors
+constexpr int format_version = 3;
 
 // When bytes of a buffer have to be written by a replay.
 enum class Moment : int {

@@ -339,6 +339,7 @@ void CaptureLayer::describe(const CommandList& list, const Command& command, Byt
         out.value(bytes);
         out.text({static_cast<const char*>(argument.bytes), argument.bytes ? bytes : 0});
         describe_place(list, command, argument.place, out);
+        out.text(argument.errors);
       }
       break;
     }
