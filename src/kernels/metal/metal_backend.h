@@ -46,6 +46,8 @@ class MetalBackend : public Backend {
 
   // --- element-wise programs ---
   void fused(Encoder& encoder, const FusedGroup& group) override;
+  // --- products, quantisation ---
+  void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
 };
 
 }  // namespace holdfast::kernels::metal

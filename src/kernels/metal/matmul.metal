@@ -1,0 +1,446 @@
+// Matrix products C = A B by tiles, for any strides and batches that broadcast. Sums are of float32
+// (or two of them), in an order that follows from the shapes.
+#include "support/indexing.h"
+#include "support/tiles.h"
+
+struct Product {
+  uint rows, columns, depth;  // of C, and of the sums
+  uint parts, part_depth;     // the depth is cut: C is then `parts` sums for add_parts
+  int dimensions;             // of the batch
+  long a_row, a_depth, b_column, b_depth;  // strides
+  bool a_aligned, b_aligned;  // lines of neighbours begin at multiples of 16 bytes
+  bool wide;                  // C is of float32 whatever A and B are
+};
+
+// Columns are taken in bands of rows: threadgroups that run at the same time share what they read.
+struct TilePosition {
+  uint row, column;  // of tiles
+  TilePosition(uint number, uint rows, uint columns) {
+    constexpr uint band = 8;
+    const uint first = number / (band * columns) * band;
+    const uint height = min(band, rows - first);
+    const uint inside = number - first * columns;
+    row = first + inside % height;
+    column = inside / height;
+  }
+};
+
+// Where sums of C go: row after row, as many in C as in each of its parts.
+template <typename T>
+struct Target {
+  device uchar* out;
+  ulong first;  // element of the product's first one
+  uint columns;
+  bool wide;
+
+  template <typename Wide>
+  void store(uint row, uint column, Wide value) const {
+    const ulong at = first + ulong(row) * columns + column;
+    if (wide) {
+      reinterpret_cast<device Wide*>(out)[at] = value;
+    } else {
+      reinterpret_cast<device T*>(out)[at] = T(value);
+    }
+  }
+};
+template <typename T>
+inline Target<T> target_of(device uchar* out, constant Product& product, uint batch, uint part) {
+  const ulong size = ulong(product.rows) * product.columns;
+  return {out, (ulong(batch) * product.parts + part) * size, product.columns,
+          product.wide || product.parts > 1};
+}
+
+// --- 16-bit elements, on matrix units ---
+
+// A threadgroup computes side × side of C, each of its 8 simdgroups side / 2 × side / 4. `turned`:
+// neighbours in memory are neighbours across the depth, else along it.
+template <typename T, uint side, bool a_turned, bool b_turned>
+[[kernel, max_total_threads_per_threadgroup(256)]] void matmul_tiles(
+    const device ushort* a, const device ushort* b, device uchar* out, constant Product& product,
+    constant Extent* a_batch, constant Extent* b_batch,
+    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  constexpr uint depth = 32, threads = 256;
+  constexpr uint row_tiles = side / 32, column_tiles = side / 64;  // of 16 elements
+  using TileA = conditional_t<a_turned, Tile<depth, side>, Tile<side, depth>>;
+  using TileB = conditional_t<b_turned, Tile<depth, side>, Tile<side, depth>>;
+  threadgroup uint4 memory[2 * (TileA::bytes + TileB::bytes) / 16];
+  threadgroup uchar* tiles = reinterpret_cast<threadgroup uchar*>(memory);
+
+  const uint rows = (product.rows + side - 1) / side;
+  const TilePosition position(group.x, rows, (product.columns + side - 1) / side);
+  const uint first_row = position.row * side, first_column = position.column * side;
+  const uint first_depth = group.y * product.part_depth;
+  const uint end_depth = min(product.depth, first_depth + product.part_depth);
+  a += offset_of(group.z, a_batch, product.dimensions) + first_row * product.a_row;
+  b += offset_of(group.z, b_batch, product.dimensions) + first_column * product.b_column;
+  const uint rows_left = product.rows - first_row, columns_left = product.columns - first_column;
+
+  auto load = [&](uint from, uint buffer) {
+    threadgroup uchar* to = tiles + buffer * (TileA::bytes + TileB::bytes);
+    const uint left = end_depth - from;
+    const device ushort* start = a + from * product.a_depth;
+    if constexpr (a_turned) {
+      load_tile<TileA, threads>(
+          to, TileSource{start, product.a_depth, left, rows_left, product.a_aligned}, t);
+    } else {
+      load_tile<TileA, threads>(
+          to, TileSource{start, product.a_row, rows_left, left, product.a_aligned}, t);
+    }
+    to += TileA::bytes;
+    start = b + from * product.b_depth;
+    if constexpr (b_turned) {
+      load_tile<TileB, threads>(
+          to, TileSource{start, product.b_depth, left, columns_left, product.b_aligned}, t);
+    } else {
+      load_tile<TileB, threads>(
+          to, TileSource{start, product.b_column, columns_left, left, product.b_aligned}, t);
+    }
+  };
+
+  const uint row = simdgroup % 2 * (side / 2), column = simdgroup / 2 * (side / 4);
+  float4 sums[row_tiles][2 * column_tiles] = {};
+  const uint steps = (end_depth - first_depth + depth - 1) / depth;
+  for (uint step = 0; step <= steps; ++step) {
+    if (step < steps) load(first_depth + step * depth, step % 2);
+    holdfast::async_copy_commit();
+    if (step == 0) continue;
+    holdfast::async_copy_wait<1>();
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const threadgroup uchar* tile = tiles + (step + 1) % 2 * (TileA::bytes + TileB::bytes);
+#pragma nounroll
+    for (uint k = 0; k < depth; k += 16) {
+      uint4 left[row_tiles], right[column_tiles];
+#pragma unroll
+      for (uint i = 0; i < row_tiles; ++i)
+        left[i] = load_left<TileA, a_turned>(tile, row + 16 * i, k, lane);
+#pragma unroll
+      for (uint j = 0; j < column_tiles; ++j)
+        right[j] = load_right<TileB, b_turned>(tile + TileA::bytes, column + 16 * j, k, lane);
+#pragma unroll
+      for (uint i = 0; i < row_tiles; ++i) {
+#pragma unroll
+        for (uint j = 0; j < column_tiles; ++j) {
+          sums[i][2 * j] = holdfast::mma_m16n8k16<T>(left[i], right[j].xy, sums[i][2 * j]);
+          sums[i][2 * j + 1] = holdfast::mma_m16n8k16<T>(left[i], right[j].zw, sums[i][2 * j + 1]);
+        }
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+
+  // Through threadgroup memory, so that lanes that are neighbours store neighbours.
+  const Target<T> target = target_of<T>(out, product, group.z, group.y);
+  constexpr uint width = side / 4, stride = width + 4;
+  threadgroup float* staged = reinterpret_cast<threadgroup float*>(memory) + simdgroup * 16 * stride;
+#pragma unroll
+  for (uint i = 0; i < row_tiles; ++i) {
+#pragma unroll
+    for (uint j = 0; j < 2 * column_tiles; ++j) {
+#pragma unroll
+      for (uint e = 0; e < 4; ++e)
+        staged[(lane / 4 + e / 2 * 8) * stride + 8 * j + lane % 4 * 2 + e % 2] = sums[i][j][e];
+    }
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma nounroll
+    for (uint at = lane; at < 16 * width; at += 32) {
+      const uint r = first_row + row + 16 * i + at / width, c = first_column + column + at % width;
+      if (r < product.rows && c < product.columns)
+        target.store(r, c, staged[at / width * stride + at % width]);
+    }
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+
+#define TILES_OF(name, T, side, a, a_turned, b, b_turned)                    \
+  template [[host_name("matmul_" #side "_" #a #b "_" #name)]] [[kernel]] decltype( \
+      matmul_tiles<T, side, a_turned, b_turned>) matmul_tiles<T, side, a_turned, b_turned>;
+#define TILES(name, T, side)                  \
+  TILES_OF(name, T, side, n, false, n, true)  \
+  TILES_OF(name, T, side, n, false, t, false) \
+  TILES_OF(name, T, side, t, true, n, true)
+TILES(float16, half, 128)
+TILES(bfloat16, bfloat, 128)
+TILES(float16, half, 64)
+TILES(bfloat16, bfloat, 64)
+TILES_OF(float16, half, 64, t, true, t, false)
+TILES_OF(bfloat16, bfloat, 64, t, true, t, false)
+
+// --- any elements, by multiplications and additions ---
+
+template <typename T>
+struct wide_of {
+  using type = float;
+};
+template <>
+struct wide_of<float2> {
+  using type = float2;
+};
+inline float times_plus(float a, float b, float sum) { return fma(a, b, sum); }
+inline float2 times_plus(float2 a, float2 b, float2 sum) {
+  return float2(fma(a.x, b.x, fma(-a.y, b.y, sum.x)), fma(a.x, b.y, fma(a.y, b.x, sum.y)));
+}
+
+// A threadgroup of 256 threads computes 64 × 64 of C. Operands may have any strides. `segmented`:
+// product z has the depth [segments[2 z], segments[2 z + 1]) to itself; there is no batch.
+template <typename T, bool segmented>
+[[kernel, max_total_threads_per_threadgroup(256)]] void matmul_any(
+    const device T* a, const device T* b, device uchar* out, constant Product& product,
+    constant Extent* a_batch, constant Extent* b_batch, const device uint* segments,
+    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+  using Wide = typename wide_of<T>::type;
+  constexpr uint side = 64, depth = 16, per_thread = 4;
+  threadgroup Wide a_tile[depth][side + 4], b_tile[depth][side + 4];
+  const uint rows = (product.rows + side - 1) / side;
+  const TilePosition position(group.x, rows, (product.columns + side - 1) / side);
+  const uint first_row = position.row * side, first_column = position.column * side;
+  uint first_depth = group.y * product.part_depth;
+  uint end_depth = min(product.depth, first_depth + product.part_depth);
+  if constexpr (segmented) {
+    first_depth = segments[2 * ulong(group.z)];
+    end_depth = min(product.depth, segments[2 * ulong(group.z) + 1]);
+  } else {
+    a += offset_of(group.z, a_batch, product.dimensions);
+    b += offset_of(group.z, b_batch, product.dimensions);
+  }
+
+  // Threads that are neighbours load what lies together: along the depth, or across it.
+  auto load = [&](const device T* from, uint first, uint end, long stride, long depth_stride,
+                  uint at, thread Wide* values) {
+    const bool along = abs(depth_stride) < abs(stride);
+#pragma unroll
+    for (uint i = 0; i < per_thread; ++i) {
+      const uint number = i * 256 + t;
+      const uint line = first + (along ? number / depth : number % side);
+      const uint k = at + (along ? number % depth : number / side);
+      values[i] = 0;
+      if (line < end && k < end_depth) values[i] = Wide(from[line * stride + k * depth_stride]);
+    }
+  };
+  auto put = [&](threadgroup Wide(*tile)[side + 4], long stride, long depth_stride,
+                 thread const Wide* values) {
+    const bool along = abs(depth_stride) < abs(stride);
+#pragma unroll
+    for (uint i = 0; i < per_thread; ++i) {
+      const uint number = i * 256 + t;
+      tile[along ? number % depth : number / side][along ? number / depth : number % side] =
+          values[i];
+    }
+  };
+  Wide a_next[per_thread], b_next[per_thread];
+  auto load_both = [&](uint at) {
+    load(a, first_row, product.rows, product.a_row, product.a_depth, at, a_next);
+    load(b, first_column, product.columns, product.b_column, product.b_depth, at, b_next);
+  };
+
+  const uint x = t % 16 * per_thread, y = t / 16 * per_thread;  // in the tile
+  Wide sums[per_thread][per_thread] = {};
+  if (first_depth < end_depth) load_both(first_depth);
+  for (uint at = first_depth; at < end_depth; at += depth) {
+    put(a_tile, product.a_row, product.a_depth, a_next);
+    put(b_tile, product.b_column, product.b_depth, b_next);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (end_depth - at > depth) load_both(at + depth);
+#pragma unroll 2
+    for (uint k = 0; k < depth; ++k) {
+      Wide left[per_thread], right[per_thread];
+#pragma unroll
+      for (uint i = 0; i < per_thread; ++i) {
+        left[i] = a_tile[k][y + i];
+        right[i] = b_tile[k][x + i];
+      }
+#pragma unroll
+      for (uint i = 0; i < per_thread; ++i) {
+#pragma unroll
+        for (uint j = 0; j < per_thread; ++j)
+          sums[i][j] = times_plus(left[i], right[j], sums[i][j]);
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+
+  const Target<T> target = target_of<T>(out, product, group.z, group.y);
+#pragma unroll
+  for (uint i = 0; i < per_thread; ++i) {
+#pragma unroll
+    for (uint j = 0; j < per_thread; ++j) {
+      const uint r = first_row + y + i, c = first_column + x + j;
+      if (r < product.rows && c < product.columns) target.store(r, c, sums[i][j]);
+    }
+  }
+}
+
+#define MATMUL_ANY(name, T)                                                                     \
+  template [[host_name("matmul_any_" #name)]] [[kernel]] decltype(matmul_any<T, false>)         \
+      matmul_any<T, false>;                                                                     \
+  template [[host_name("segmented_matmul_" #name)]] [[kernel]] decltype(matmul_any<T, true>)    \
+      matmul_any<T, true>;
+MATMUL_ANY(float32, float)
+MATMUL_ANY(complex64, float2)
+MATMUL_ANY(float16, half)
+MATMUL_ANY(bfloat16, bfloat)
+
+// --- few vectors ---
+
+// Up to `count` vectors times a matrix, which is read once, in blocks of 16 bytes: lines of
+// neighbours consist of whole blocks.
+struct MatrixVectors {
+  uint rows, depth, vectors;
+  uint parts, part_depth;
+  uint width;  // of rows: lanes of one; of columns: threads of a line
+  int dimensions;
+  bool wide;
+  long stride;                // between rows, or along the depth
+  long vector, vector_depth;  // strides of the vectors
+  ulong out_row, out_vector;  // strides of the product
+};
+template <typename T>
+inline device uchar* sums_of(device uchar* out, constant MatrixVectors& p, uint batch, uint part) {
+  using Wide = typename wide_of<T>::type;
+  const ulong first = (ulong(batch) * p.parts + part) * p.rows * p.vectors;
+  return out + first * (p.wide ? sizeof(Wide) : sizeof(T));
+}
+template <typename T, typename Wide>
+inline void store_sum(device uchar* out, constant MatrixVectors& p, uint row, uint vector,
+                      Wide sum) {
+  Target<T>{out, row * p.out_row + vector * p.out_vector, 0, p.wide}.store(0, 0, sum);
+}
+
+// Elements of a row are neighbours, and of a vector. A row has `width` lanes of a simdgroup, which
+// takes four rows at a time.
+template <typename T, uint count>
+[[kernel, max_total_threads_per_threadgroup(256)]] void matvec_rows(
+    const device T* matrix, const device T* x, device uchar* out, constant MatrixVectors& p,
+    constant Extent* matrix_batch, constant Extent* x_batch,
+    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+  using Wide = typename wide_of<T>::type;
+  constexpr uint together = 4, block = Block<T>::size;
+  matrix += offset_of(group.z, matrix_batch, p.dimensions);
+  x += offset_of(group.z, x_batch, p.dimensions);
+  const uint lane = t % p.width, first_row = (group.x * (256 / p.width) + t / p.width) * together;
+  const uint first = group.y * p.part_depth, end = min(p.depth, first + p.part_depth);
+  const device T* rows[together];
+#pragma unroll
+  for (uint r = 0; r < together; ++r) rows[r] = matrix + min(first_row + r, p.rows - 1) * p.stride;
+  Wide sums[together][count] = {};
+  for (uint k = first + lane * block; k < end; k += p.width * block) {
+    Block<T> values[together];
+#pragma unroll
+    for (uint r = 0; r < together; ++r) values[r] = load_block(rows[r] + k);
+#pragma unroll
+    for (uint v = 0; v < count; ++v) {
+      if (v >= p.vectors) break;
+      const Block<T> factors = load_block(x + v * p.vector + k);
+#pragma unroll
+      for (uint r = 0; r < together; ++r) {
+#pragma unroll
+        for (uint i = 0; i < block; ++i)
+          sums[r][v] =
+              times_plus(Wide(values[r].values[i]), Wide(factors.values[i]), sums[r][v]);
+      }
+    }
+  }
+  out = sums_of<T>(out, p, group.z, group.y);
+#pragma unroll
+  for (uint r = 0; r < together; ++r) {
+#pragma unroll
+    for (uint v = 0; v < count; ++v) {
+      for (ushort distance = p.width / 2; distance > 0; distance /= 2)
+        sums[r][v] += simd_shuffle_xor(sums[r][v], distance);
+      if (lane == 0 && first_row + r < p.rows && v < p.vectors)
+        store_sum<T>(out, p, first_row + r, v, sums[r][v]);
+    }
+  }
+}
+
+// Elements of a column are neighbours: outputs are. `width` threads read 16 bytes each of a line;
+// the others of a threadgroup take other lines.
+template <typename T, uint count>
+[[kernel, max_total_threads_per_threadgroup(256)]] void matvec_columns(
+    const device T* matrix, const device T* x, device uchar* out, constant MatrixVectors& p,
+    constant Extent* matrix_batch, constant Extent* x_batch,
+    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+  using Wide = typename wide_of<T>::type;
+  constexpr uint together = 4, block = Block<T>::size;
+  threadgroup Wide memory[256 * block];
+  matrix += offset_of(group.z, matrix_batch, p.dimensions);
+  x += offset_of(group.z, x_batch, p.dimensions);
+  const uint lines = 256 / p.width;
+  const uint first_row = group.x * p.width * block, row = first_row + t % p.width * block;
+  const uint first = group.y * p.part_depth, end = min(p.depth, first + p.part_depth);
+  Wide sums[count][block] = {};
+  const uint start = min(row, p.rows - block);  // what is outside is computed for nothing
+  for (uint k = first + t / p.width; k < end; k += together * lines) {
+    Block<T> values[together];
+#pragma unroll
+    for (uint u = 0; u < together; ++u) {
+      values[u] = load_block(matrix + min(k + u * lines, end - 1) * p.stride + start);
+    }
+#pragma unroll
+    for (uint u = 0; u < together; ++u) {
+      const uint line = k + u * lines;
+      if (line >= end) break;
+#pragma unroll
+      for (uint v = 0; v < count; ++v) {
+        if (v >= p.vectors) break;
+        const Wide factor = Wide(x[v * p.vector + line * p.vector_depth]);
+#pragma unroll
+        for (uint i = 0; i < block; ++i)
+          sums[v][i] = times_plus(Wide(values[u].values[i]), factor, sums[v][i]);
+      }
+    }
+  }
+  out = sums_of<T>(out, p, group.z, group.y);
+#pragma unroll
+  for (uint v = 0; v < count; ++v) {
+#pragma unroll
+    for (uint i = 0; i < block; ++i) memory[t * block + i] = sums[v][i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (t < p.width * block && first_row + t < p.rows && v < p.vectors) {
+      Wide sum = memory[t];
+      for (uint line = 1; line < lines; ++line) sum += memory[line * p.width * block + t];
+      store_sum<T>(out, p, first_row + t, v, sum);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+
+#define MATVEC(name, T, count)                                                                   \
+  template [[host_name("matvec_rows_" #count "_" #name)]] [[kernel]] decltype(                   \
+      matvec_rows<T, count>) matvec_rows<T, count>;                                              \
+  template [[host_name("matvec_columns_" #count "_" #name)]] [[kernel]] decltype(                \
+      matvec_columns<T, count>) matvec_columns<T, count>;
+MATVEC(float32, float, 1)
+MATVEC(float16, half, 1)
+MATVEC(bfloat16, bfloat, 1)
+MATVEC(float32, float, 4)
+MATVEC(float16, half, 4)
+MATVEC(bfloat16, bfloat, 4)
+MATVEC(complex64, float2, 4)
+
+// --- sums of parts ---
+
+struct SumParts {
+  ulong size;  // of the sums of one part
+  ulong total;
+  uint parts;
+};
+
+// Products follow each other in `sums`, each with its parts one after the other.
+template <typename T>
+[[kernel]] void add_parts(const device float* sums, device T* out, constant SumParts& p,
+                          uint2 position [[thread_position_in_grid]],
+                          uint2 grid [[threads_per_grid]]) {
+  const ulong index = thread_number(position, grid);
+  if (index >= p.total) return;
+  const ulong product = index / p.size;
+  const device float* from = sums + product * p.size * p.parts + (index - product * p.size);
+  float sum = 0;
+  for (uint i = 0; i < p.parts; ++i) sum += from[i * p.size];
+  out[index] = T(sum);
+}
+#define ADD_PARTS(name, T) \
+  template [[host_name("add_parts_" #name)]] [[kernel]] decltype(add_parts<T>) add_parts<T>;
+ADD_PARTS(float32, float)
+ADD_PARTS(float16, half)
+ADD_PARTS(bfloat16, bfloat)
