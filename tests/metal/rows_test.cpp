@@ -43,7 +43,7 @@ const std::vector<Shape> row_shapes = {{1},        {7},        {3, 5},    {33, 7
                                        {2, 16384}, {3, 16385}, {2, 70001}};
 
 const Row rows[] = {
-    // Sums of up to 70001 terms in trees of at most 12 levels after 16 terms each, and exp.
+    // Trees of some ten levels over sums of 16 terms, and exp.
     {.name = "softmax",
      .entries = {"softmax_rows_float32", "softmax_states_float32", "softmax_write_float32"},
      .dtypes = {float32},

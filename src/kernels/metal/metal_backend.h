@@ -30,6 +30,13 @@ class MetalBackend : public Backend {
   void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
                array& out) override;
 
+  void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) override;
+  void recurrence(Encoder& encoder, int axis, bool reverse, const array& factors,
+                  const array& terms, array& out) override;
+  void sort(Encoder& encoder, const SortKind& kind, const array& in, array& out) override;
+  void search_sorted(Encoder& encoder, bool right, const array& sorted, const array& values,
+                     array& out) override;
+
   // --- norms ---
   void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
             const array* bias, array& out) override;

@@ -16,7 +16,7 @@ struct Norm {
 template <typename T, typename Index>
 inline void load_parameters(thread float* x, const device T* parameters, Row<T, Index> row, Index block,
                             bool aligned) {
-  if (aligned && row.skew == 0 && row.is_whole(block)) {
+  if (aligned && row.is_whole(block)) {
     const Block<T> values = load_block(parameters + row.position(block, 0));
     for (int i = 0; i < row.per_block; ++i) x[i] = float(values.values[i]);
   } else {
@@ -79,7 +79,7 @@ template <typename T>
   const float factor = 1 / sqrt(max(sums.y - rest * rest, 0.0f) + norm.epsilon);
   for (int b = 0; b < held.size; ++b) {
     const uint block = lane + b * rows.threads;
-    if (block < row.blocks)
+    if (block < row.blocks())
       write_normal(held.x[b], block, rest, factor, row, weight, bias, norm);
   }
 }
@@ -87,8 +87,8 @@ template <typename T>
 // The sum, and the sum of squares.
 struct Moments {
   double sum, squares;
-  Moments exchanged(uint mask) const {
-    return {::exchanged(sum, mask), ::exchanged(squares, mask)};
+  Moments from_lane(uint lane) const {
+    return {::from_lane(sum, lane), ::from_lane(squares, lane)};
   }
   static Moments combine(Moments a, Moments b) { return {a.sum + b.sum, a.squares + b.squares}; }
 };
@@ -104,7 +104,7 @@ template <typename T>
   if (number >= rows.count * rows.chunks) return;  // the whole threadgroup
   const Row<T, ulong> row(in, nullptr, number / rows.chunks, rows, extents);
   const ulong begin = number % rows.chunks * rows.chunk;
-  const ulong end = min(begin + rows.chunk, row.blocks);
+  const ulong end = min(begin + rows.chunk, row.blocks());
   Moments state = {0, 0};
   for (ulong block = begin + t; block < end; block += 256) {
     float x[row.per_block];
@@ -138,7 +138,7 @@ template <typename T>
   const double variance = state.squares / double(rows.length) - mean * mean;
   const float factor = 1 / sqrt(max(float(variance), 0.0f) + norm.epsilon);
   const ulong begin = number % rows.chunks * rows.chunk;
-  const ulong end = min(begin + rows.chunk, row.blocks);
+  const ulong end = min(begin + rows.chunk, row.blocks());
   for (ulong block = begin + t; block < end; block += 256) {
     float x[row.per_block];
     row.load(x, block, 0);

@@ -68,8 +68,8 @@ struct SumFloat {
 
 struct DoublePair {
   double real, imag;
-  DoublePair exchanged(uint mask) const {
-    return {::exchanged(real, mask), ::exchanged(imag, mask)};
+  DoublePair from_lane(uint lane) const {
+    return {::from_lane(real, lane), ::from_lane(imag, lane)};
   }
 };
 
@@ -240,8 +240,8 @@ struct ArgExtreme {
   struct State {
     Key key;
     uint index;  // ~0: no element yet
-    State exchanged(uint mask) const {
-      return {::exchanged(key, mask), simd_shuffle_xor(index, ushort(mask))};
+    State from_lane(uint lane) const {
+      return {::from_lane(key, lane), ::from_lane(index, lane)};
     }
   };
   static constant constexpr uint none = ~0u;
@@ -308,32 +308,32 @@ template <typename Op>
     const long offset = position_of(output, kept, r.kept_dimensions);
     const device T* row = reinterpret_cast<const device T*>(in) + r.base + offset;
     const long length = r.length, step = r.threads;
-    // Elements are read by themselves: those in front of the chunk's blocks, up to `head`, and
-    // those from `tail` to `end`.
-    long head = 0, tail = chunk * r.chunk * per_block;
-    long end = chunk + 1 == r.chunks ? length : tail + r.chunk * per_block;
+    // Elements of the chunk are taken by themselves from `tail` on, those before in blocks.
+    const long begin = chunk * r.chunk * per_block;
+    const long end = min(begin + long(r.chunk) * per_block, length);
+    long tail = begin;
     if (r.vector) {
-      // Blocks begin at multiples of 16 bytes; the first one may begin before the row.
       const bool is_straight = r.reduced_dimensions <= 1;
-      const long skew = is_straight ? (r.misalignment + offset) & (per_block - 1) : 0;
-      const long first = chunk * r.chunk + (chunk == 0 && skew > 0);
-      const long whole = (length + skew) / per_block;
-      const long last = min(whole, long((chunk + 1) * r.chunk));
-      for (long k = first + lane; k < last; k += 2 * step) {
-        const bool both = k + step < last;
-        const long position = k * per_block - skew;
-        const long next = (both ? k + step : k) * per_block - skew;
-        const Block<T> one = load_block(row + position_of(position, reduced, r.reduced_dimensions));
-        const Block<T> other = load_block(row + position_of(next, reduced, r.reduced_dimensions));
+      const uint misalignment = is_straight ? uint(r.misalignment + offset) & (per_block - 1) : 0;
+      const auto load = [&](long position) {
+        const device T* at = row + position_of(position, reduced, r.reduced_dimensions);
+        if (misalignment == 0 || position + 2 * per_block <= length)
+          return load_shifted(at, misalignment);
+        Block<T> values;
+        for (int i = 0; i < per_block; ++i) values.values[i] = at[i];
+        return values;
+      };
+      tail = begin + (end - begin) / per_block * per_block;
+      const long apart = step * per_block;
+      for (long position = begin + lane * per_block; position < tail; position += 2 * apart) {
+        const bool both = position + apart < tail;
+        const long next = both ? position + apart : position;
+        const Block<T> one = load(position), other = load(next);
         Op::template add<per_block>(state, one.values, position, 1, r);
         if (both) Op::template add<per_block>(state, other.values, next, 1, r);
       }
-      head = chunk == 0 && skew > 0 ? min(per_block - skew, length) : 0;
-      tail = max(whole * per_block - skew, head);
-      if (chunk + 1 < r.chunks) end = tail;
     }
-    for (long i = lane; i < head + end - tail; i += step) {
-      const long position = i < head ? i : tail + i - head;
+    for (long position = tail + lane; position < end; position += step) {
       const T value = row[position_of(position, reduced, r.reduced_dimensions)];
       Op::template add<1>(state, &value, position, 1, r);
     }

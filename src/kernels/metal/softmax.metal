@@ -44,7 +44,7 @@ template <typename T>
   for (int b = 0; b < held.size; ++b) {
     const uint block = lane + b * rows.threads;
     for (int i = 0; i < row.per_block; ++i) held.x[b][i] *= factor;
-    if (block < row.blocks) row.store(held.x[b], block);
+    if (block < row.blocks()) row.store(held.x[b], block);
   }
 }
 
@@ -70,7 +70,7 @@ template <typename T>
   if (number >= rows.count * rows.chunks) return;  // the whole threadgroup
   const Row<T, ulong> row(in, nullptr, number / rows.chunks, rows, extents);
   const ulong begin = number % rows.chunks * rows.chunk;
-  const ulong end = min(begin + rows.chunk, row.blocks);
+  const ulong end = min(begin + rows.chunk, row.blocks());
   float2 state = float2(-INFINITY, 0);
   for (ulong block = begin + t; block < end; block += 256) {
     float x[row.per_block];
@@ -105,7 +105,7 @@ template <typename T>
   state = reduce_row<MaximumAndSum>(state, 256, t, scratch);
   const float factor = isinf(state.x) ? NAN : 1 / state.y;
   const ulong begin = number % rows.chunks * rows.chunk;
-  const ulong end = min(begin + rows.chunk, row.blocks);
+  const ulong end = min(begin + rows.chunk, row.blocks());
   for (ulong block = begin + t; block < end; block += 256) {
     float x[row.per_block];
     row.load(x, block, -INFINITY);

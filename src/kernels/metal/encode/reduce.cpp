@@ -109,8 +109,7 @@ class Reducing {
     if (layout_.kept.size < enough_groups && blocks >= 2 * least) {
       const int64_t wanted = divide_up(layout_.kept.size * blocks, 2 * enough_groups);
       r_.chunk = static_cast<uint64_t>(divide_up(wanted, least) * least);
-      r_.chunks = static_cast<uint64_t>(
-          divide_up(blocks + 1, static_cast<int64_t>(r_.chunk)));  // one may not be whole
+      r_.chunks = static_cast<uint64_t>(divide_up(blocks, static_cast<int64_t>(r_.chunk)));
     }
     run("reduce_rows_", divide_up(layout_.kept.size * static_cast<int64_t>(r_.chunks),
                                   reduce_threads / r_.threads));

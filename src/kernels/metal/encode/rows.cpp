@@ -38,20 +38,13 @@ RowLaunch::RowLaunch(const array& in, const array& out, const CollapsedLayout& l
   rows_.in_misalignment = misalignment(in);
   rows_.out_misalignment = misalignment(out);
   if (length <= most_held) {
-    // A row that begins inside a block needs one more than its length.
-    const bool is_straight = length % per_block == 0 && rows_.in_misalignment == 0 &&
-                             std::all_of(layout.strides.begin(), layout.strides.end(),
-                                         [&](int64_t stride) { return stride % per_block == 0; });
-    const auto held = static_cast<uint64_t>(length + (is_straight ? 0 : per_block - 1));
-    rows_.threads =
-        static_cast<uint32_t>(std::bit_ceil((held + held_elements - 1) / held_elements));
-    if (rows_.threads <= 1024) {
-      threadgroup_ = std::max(rows_.threads, threadgroup_);
-      groups_ = divide_up(layout.size, threadgroup_ / rows_.threads);
-      return;
-    }
+    const auto held = static_cast<uint64_t>(divide_up(length, held_elements));
+    rows_.threads = static_cast<uint32_t>(std::bit_ceil(held));
+    threadgroup_ = std::max(rows_.threads, threadgroup_);
+    groups_ = divide_up(layout.size, threadgroup_ / rows_.threads);
+    return;
   }
-  const int64_t blocks = divide_up(length + per_block - 1, per_block);
+  const int64_t blocks = divide_up(length, per_block);
   const int64_t wanted = divide_up(layout.size * blocks, enough_groups);
   rows_.threads = threadgroup_;
   rows_.chunk = static_cast<uint64_t>(divide_up(std::max(wanted, least_blocks), 256) * 256);

@@ -1,6 +1,5 @@
-// (After support/reduction.h.) Rows whose elements are neighbours in memory, as blocks of 16 bytes
-// at addresses that are multiples of 16. The first block may begin before the row, by `skew`
-// elements, and the last may reach over its end: what is missing there is left out.
+// (After support/reduction.h.) Rows whose elements are neighbours in memory, in blocks of 16 bytes
+// from the beginning of the row on: what a thread has of it does not depend on where it lies.
 
 // The host's side is in encode/rows.h.
 struct Rows {
@@ -18,8 +17,7 @@ struct Row {
   const device T* in;
   device T* out;  // the row of the output, which is dense
   Index length;
-  uint skew, out_skew;
-  Index whole_begin, whole_end, blocks;  // blocks, and those that lie inside the row
+  uint misalignment, out_misalignment;  // of the beginnings
 
   Row(const device T* all_in, device T* all_out, ulong number, constant Rows& rows,
       constant Extent* extents) {
@@ -29,41 +27,49 @@ struct Row {
     in = all_in + offset;
     out = all_out + number * rows.length;
     length = Index(rows.length);
-    skew = uint(rows.in_misalignment + offset) & (per_block - 1);
-    out_skew = uint(rows.out_misalignment + number * rows.length) & (per_block - 1);
-    whole_begin = skew > 0 ? 1 : 0;
-    whole_end = (length + skew) / per_block;
-    blocks = (length + skew + per_block - 1) / per_block;
+    misalignment = uint(rows.in_misalignment + offset) & (per_block - 1);
+    out_misalignment = uint(rows.out_misalignment + number * rows.length) & (per_block - 1);
   }
-
   // For threads without a row.
-  void clear() { length = whole_begin = whole_end = blocks = 0; }
+  void clear() { length = 0; }
 
-  bool is_whole(Index block) const { return block >= whole_begin && block < whole_end; }
+  Index blocks() const { return (length + per_block - 1) / per_block; }
   // Of element i of a block; beyond the length where the row has none.
-  Index position(Index block, int i) const { return block * per_block + i - skew; }
+  Index position(Index block, int i) const { return block * per_block + i; }
   bool has(Index block, int i) const { return position(block, i) < length; }
-
-  // Block number `block`, of any row that is as long, from memory that begins as this one.
-  void load(thread float* x, Index block, float missing) const {
-    if (is_whole(block)) {
-      const Block<T> values = load_block(in + position(block, 0));
-      for (int i = 0; i < per_block; ++i) x[i] = float(values.values[i]);
-    } else {
-      for (int i = 0; i < per_block; ++i)
-        x[i] = has(block, i) ? float(in[position(block, i)]) : missing;
-    }
+  bool is_whole(Index block) const { return position(block, per_block) <= length; }
+  // May the block be read at once? What is behind it, too, where it is not aligned.
+  bool is_loadable(Index block) const {
+    return position(block, misalignment > 0 ? 2 * per_block : per_block) <= length;
   }
-  void store(const thread float* x, Index block) const {
-    if (is_whole(block) && skew == out_skew) {
-      Block<T> values;
-      for (int i = 0; i < per_block; ++i) values.values[i] = T(x[i]);
+
+  Block<T> load_elements(Index block, T missing) const {
+    Block<T> values;
+    for (int i = 0; i < per_block; ++i)
+      values.values[i] = has(block, i) ? in[position(block, i)] : missing;
+    return values;
+  }
+  Block<T> load(Index block, T missing) const {
+    if (is_loadable(block)) return load_shifted(in + position(block, 0), misalignment);
+    return load_elements(block, missing);
+  }
+  void load(thread float* x, Index block, float missing) const {
+    const Block<T> values = load(block, T(missing));
+    for (int i = 0; i < per_block; ++i) x[i] = float(values.values[i]);
+  }
+  void store(Block<T> values, Index block) const {
+    if (is_whole(block) && out_misalignment == 0) {
       store_block(out + position(block, 0), values);
     } else {
       for (int i = 0; i < per_block; ++i) {
-        if (has(block, i)) out[position(block, i)] = T(x[i]);
+        if (has(block, i)) out[position(block, i)] = values.values[i];
       }
     }
+  }
+  void store(const thread float* x, Index block) const {
+    Block<T> values;
+    for (int i = 0; i < per_block; ++i) values.values[i] = T(x[i]);
+    store(values, block);
   }
 };
 
@@ -76,19 +82,16 @@ struct HeldRow {
   // All loads are under way before the first value is used.
   void load(Row<T, uint> row, uint lane, uint threads, float missing) {
     Block<T> loaded[size];
-    const bool some = row.whole_begin < row.whole_end;
+    const bool some = row.is_loadable(0);
     for (int b = 0; some && b < size; ++b) {
-      const uint block = clamp(lane + b * threads, row.whole_begin, row.whole_end - 1);
-      loaded[b] = load_block(row.in + row.position(block, 0));
+      const uint block = lane + b * threads;
+      loaded[b] = load_shifted(row.in + row.position(row.is_loadable(block) ? block : 0, 0),
+                               row.misalignment);
     }
     for (int b = 0; b < size; ++b) {
       const uint block = lane + b * threads;
-      for (int i = 0; i < Block<T>::size; ++i) {
-        if (row.is_whole(block))
-          x[b][i] = float(loaded[b].values[i]);
-        else
-          x[b][i] = row.has(block, i) ? float(row.in[row.position(block, i)]) : missing;
-      }
+      if (!row.is_loadable(block)) loaded[b] = row.load_elements(block, T(missing));
+      for (int i = 0; i < Block<T>::size; ++i) x[b][i] = float(loaded[b].values[i]);
     }
   }
 };
