@@ -116,6 +116,35 @@ const Row slice_rows[] = {
            return std::vector<array>{concatenate({a, b, a}, 0),
                                      concatenate({a, c.input(narrow), b}, -1)};
          }},
+    {.name = "pad",
+     .entries = {"update_uint8", "update_uint16", "update_uint32", "update_uint64", "copy_linear"},
+     .dtypes = metal_dtypes,
+     .shapes =
+         {{}, {7}, {0}, {64}, {3, 5}, {33, 70}, {128, 130}, {3, 0, 2}, {2, 3, 4, 5}, {3, 40, 64}},
+     .layouts = all_layouts,
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape), value = c.input({});
+           std::vector<array> results;
+           for (const auto& [low, high] : {std::pair(0, 3), {2, 0}, {16, 16}}) {
+             results.push_back(pad(a, std::pair(low, high), value));
+             if (c.shape.empty()) continue;
+             results.push_back(pad(a, {-1}, {low}, {high}, value));
+             results.push_back(pad(a, {0}, {low}, {high}, value));
+           }
+           return results;
+         }},
+    {.name = "masked_scatter",
+     .entries = {"masked_counts", "masked_sums", "masked_scatter_1", "masked_scatter_2",
+                 "masked_scatter_4", "masked_scatter_8"},
+     .dtypes = metal_dtypes,
+     .shapes = {{7}, {0}, {64}, {3, 5}, {33, 70}, {128, 130}, {2, 3, 4, 5}, {70001}},
+     .layouts = {Layout::dense, Layout::shifted, Layout::transposed, Layout::broadcast},
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape), mask = c.input(c.shape, bool_);
+           return std::vector<array>{masked_scatter(a, mask, c.input(c.shape))};
+         }},
 };
 
 }  // namespace
@@ -132,6 +161,31 @@ TEST_CASE("metal slices that leave their array fail by name, and the queue goes 
   CHECK_THROWS_WITH_AS(eval(slice_update(x, zeros({2, 6}), array({int64_t{3}}), {0}, gpu) + 1),
                        "[slice_update] start 3 of axis 0 must be between 0 and 2", ExecutionError);
   CHECK(array_equal(after, slice(x, {2, 3}, {4, 6})).item<bool>());
+}
+
+TEST_CASE("metal masked_scatter of more chunks than are added up at a time") {
+  const Stream gpu = default_stream(Device::gpu), cpu = default_stream(Device::cpu);
+  const int size = 4097 * 4096 + 5;
+  array numbers = arange(0, size, 1, uint32, cpu);
+  array mask = equal(remainder(numbers, array(uint32_t{3}), cpu), array(uint32_t{1}), cpu);
+  array source = astype(numbers, uint8, cpu), a = zeros({size}, uint8, cpu);
+  eval(mask, source, a);
+  array got = masked_scatter(a, mask, source, gpu), expected = masked_scatter(a, mask, source, cpu);
+  CHECK(array_equal(got, expected, cpu).item<bool>());
+}
+
+TEST_CASE("metal masked_scatter: too few elements fail the op, and are not read") {
+  const Stream gpu = default_stream(Device::gpu);
+  array mask = array({true, false, true, true}), a = zeros({4});
+  CHECK_THROWS_WITH_AS(eval(masked_scatter(a, mask, array({1.0f, 2.0f}), gpu)),
+                       "[masked_scatter] the mask takes 3 elements, the source has 2",
+                       ExecutionError);
+  CHECK_THROWS_WITH_AS(eval(masked_scatter(a, mask, zeros({0}), gpu)),
+                       "[masked_scatter] the mask takes 3 elements, the source has 0",
+                       ExecutionError);
+  CHECK(array_equal(masked_scatter(a, mask, array({1.0f, 2.0f, 3.0f}), gpu),
+                    array({1.0f, 0.0f, 2.0f, 3.0f}))
+            .item<bool>());
 }
 
 TEST_CASE("metal slices") {

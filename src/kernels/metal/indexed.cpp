@@ -122,12 +122,15 @@ void encode_gather(Encoder& encoder, JointLayout layout, const Indices& indices,
   }
 }
 
-void encode_update(Encoder& encoder, UpdateMode mode, JointLayout layout, const Indices& indices,
-                   const array& updates, array& out) {
+namespace {
+
+// `update_alignment`: 0 for a block that is repeated.
+void encode_joined(Encoder& encoder, UpdateMode mode, JointLayout layout, const Indices& indices,
+                   const array& updates, int64_t update_alignment, array& out) {
   const auto item = static_cast<int64_t>(out.itemsize());
   JointLayout joined = layout;
-  int64_t unit = join_units(
-      joined, item, {alignment_of(out, indices.axis.stride * item), 0, alignment_of(updates)});
+  int64_t unit = join_units(joined, item,
+                            {alignment_of(out, indices.axis.stride * item), 0, update_alignment});
   std::string type = dtype_name(out.dtype().val());
   if (mode == UpdateMode::replace) {
     type = "uint" + std::to_string(8 * std::min<int64_t>(unit, 8));
@@ -146,6 +149,17 @@ void encode_update(Encoder& encoder, UpdateMode mode, JointLayout layout, const 
     launch.errors({indices.axis.message});
     over_positions(launch, part.layout.size, 4);
   }
+}
+
+}  // namespace
+
+void encode_update(Encoder& encoder, UpdateMode mode, JointLayout layout, const Indices& indices,
+                   const array& updates, array& out) {
+  encode_joined(encoder, mode, std::move(layout), indices, updates, alignment_of(updates), out);
+}
+
+void encode_repeated(Encoder& encoder, JointLayout layout, const array& block, array& out) {
+  encode_joined(encoder, UpdateMode::replace, std::move(layout), {}, block, 0, out);
 }
 
 }  // namespace holdfast::kernels::metal

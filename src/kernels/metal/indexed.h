@@ -50,5 +50,8 @@ void encode_gather(Encoder& encoder, JointLayout layout, const Indices& indices,
 // their shape, and strides of `out`, of the indices and of the updates.
 void encode_update(Encoder& encoder, UpdateMode mode, JointLayout layout, const Indices& indices,
                    const array& updates, array& out);
+// Every element becomes that of `block`, 16 bytes of equal elements. The strides of `layout` are as
+// above, those of the updates 0.
+void encode_repeated(Encoder& encoder, JointLayout layout, const array& block, array& out);
 
 }  // namespace holdfast::kernels::metal

@@ -20,6 +20,10 @@ class MetalBackend : public Backend {
                     const array& update, const array* start, array& out) override;
   void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
                    array& out) override;
+  void pad(Encoder& encoder, const Shape& low, const array& in, const array& value,
+           array& out) override;
+  void masked_scatter(Encoder& encoder, const array& mask, const array& source,
+                      array& out) override;
   void gather(Encoder& encoder, const Indexing& indexing, const array& in,
               std::span<const array> indices, array& out) override;
 
@@ -55,6 +59,7 @@ class MetalBackend : public Backend {
   void fused(Encoder& encoder, const FusedGroup& group) override;
   // --- products, quantisation ---
   void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
+  void random_bits(Encoder& encoder, const array& key, array& out) override;
 };
 
 }  // namespace holdfast::kernels::metal

@@ -37,6 +37,16 @@ array part_of(const array& a, const Shape& shape, const Strides& strides, int64_
   return part;
 }
 
+// Copies `in`, which has elements, to a part of an output.
+void encode_part(Encoder& encoder, const array& in, array part) {
+  if (part.flags().row_contiguous) {
+    backend_of(encoder).copy(encoder, in, part);
+  } else {
+    encode_update(encoder, UpdateMode::replace,
+                  region_layout(in.shape(), part.strides(), in.strides()), {}, in, part);
+  }
+}
+
 }  // namespace
 
 void MetalBackend::dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
@@ -64,20 +74,43 @@ void MetalBackend::slice_update(Encoder& encoder, const SliceRegion& region, Upd
   }
 }
 
+// Each part of the border once: along axis k, what lies outside of the input there and inside of it
+// along the axes before.
+void MetalBackend::pad(Encoder& encoder, const Shape& low, const array& in, const array& value,
+                       array& out) {
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  // As many elements of the border as a unit may have.
+  array block(Shape{static_cast<ShapeElem>(16 / out.itemsize())}, out.dtype(), nullptr, {});
+  fill(encoder, value, block);
+  int64_t offset = 0;
+  Shape shape = out.shape();
+  for (size_t k = 0; k < shape.size(); ++k) {
+    const int64_t stride = out.strides()[k];
+    const ShapeElem size = in.shape()[k], high = shape[k] - low[k] - size;
+    auto encode_border = [&](ShapeElem begin, ShapeElem count) {
+      shape[k] = count;
+      if (element_count(span_of(shape)) == 0) return;
+      array part = part_of(out, shape, out.strides(), offset + begin * stride);
+      encode_repeated(encoder, region_layout(shape, part.strides(), Strides(shape.size(), 0)),
+                      block, part);
+    };
+    encode_border(0, low[k]);
+    encode_border(low[k] + size, high);
+    shape[k] = size;
+    offset += low[k] * stride;
+  }
+  if (in.size() > 0) encode_part(encoder, in, part_of(out, shape, out.strides(), offset));
+}
+
 void MetalBackend::concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
                                array& out) {
   encoder.allocate(out);
   int64_t offset = 0;
   for (const array& in : inputs) {
     if (in.size() == 0) continue;
-    array part = part_of(out, in.shape(), out.strides(), offset);
+    encode_part(encoder, in, part_of(out, in.shape(), out.strides(), offset));
     offset += in.shape(axis) * out.strides(axis);
-    if (part.flags().row_contiguous) {
-      copy(encoder, in, part);
-    } else {
-      encode_update(encoder, UpdateMode::replace,
-                    region_layout(in.shape(), part.strides(), in.strides()), {}, in, part);
-    }
   }
 }
 
