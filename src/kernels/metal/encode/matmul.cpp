@@ -40,8 +40,8 @@ constexpr int64_t product_block = 16;
 
 // A stack of matrices whose lines are multiplied with those of another: the rows of A, the columns
 // of B.
-struct Operand {
-  Operand(const array& of, int64_t lines, int64_t depth, int line_axis, int depth_axis)
+struct MatrixOperand {
+  MatrixOperand(const array& of, int64_t lines, int64_t depth, int line_axis, int depth_axis)
       : a(of),
         // Where there is one only, its stride says nothing.
         line(lines > 1 ? of.strides(line_axis) : 0),
@@ -64,11 +64,11 @@ struct Operand {
 
 // A product of stacks of matrices.
 struct Products {
-  Operand a, b;
+  MatrixOperand a, b;
   Dimensions batch_shape;
   int64_t batch, m, n, k;
 
-  Extents extents(const Operand& of) const {
+  Extents extents(const MatrixOperand& of) const {
     Extents result;
     for (size_t i = 0; i < batch_shape.size(); ++i)
       result.push_back(extent_of(batch_shape[i], of.batch[i]));
@@ -79,7 +79,7 @@ struct Products {
 
 Products products_of(const array& a, const array& b, const array& out) {
   const int64_t m = a.shape(-2), k = a.shape(-1), n = b.shape(-1);
-  Products p{Operand(a, m, k, -2, -1), Operand(b, n, k, -1, -2), {}, 1, m, n, k};
+  Products p{MatrixOperand(a, m, k, -2, -1), MatrixOperand(b, n, k, -1, -2), {}, 1, m, n, k};
   Shape batch(out.shape().begin(), out.shape().end() - 2);
   auto batch_strides = [&](const array& x) {
     return broadcast_strides(Shape(x.shape().begin(), x.shape().end() - 2),
@@ -143,7 +143,7 @@ void encode_in_parts(Encoder& encoder, int64_t parts, int64_t batch, array& out,
 
 // Neighbours along the depth or across it.
 void arrange(Encoder& encoder, Products& p, const array& out) {
-  auto is_arranged = [](const Operand& x) { return x.is_along || x.is_across; };
+  auto is_arranged = [](const MatrixOperand& x) { return x.is_along || x.is_across; };
   if (is_arranged(p.a) && is_arranged(p.b)) return;
   const array a = is_arranged(p.a) ? p.a.a : make_dense(encoder, p.a.a);
   const array b = is_arranged(p.b) ? p.b.a : make_dense(encoder, p.b.a);
@@ -194,7 +194,7 @@ void encode_tiles(Encoder& encoder, Products& p, array& out) {
 // nothing encoded, where there are none.
 bool encode_vectors(Encoder& encoder, const Products& p, array& out) {
   const bool on_right = p.m > few_vectors;  // B has the vectors
-  const Operand &matrix = on_right ? p.a : p.b, &x = on_right ? p.b : p.a;
+  const MatrixOperand &matrix = on_right ? p.a : p.b, &x = on_right ? p.b : p.a;
   const int64_t rows = on_right ? p.m : p.n, vectors = on_right ? p.n : p.m;
   const int64_t block = product_block / static_cast<int64_t>(matrix.a.itemsize());
   constexpr int64_t threads = 256, rows_together = 4;
