@@ -8,9 +8,11 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "devices/cpu/jit/compiler/dump.h"
+#include "devices/cpu/jit/compiler/guard_accesses.h"
 #include "devices/cuda/compiler/address_spaces.h"
 #include "devices/cuda/compiler/arithmetic.h"
 #include "devices/cuda/compiler/convergence.h"
@@ -67,13 +69,16 @@ std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> modul
   result.interface = interface;
   result.symbol = symbol_of(interface.entry);
   result.parameter_bytes =
-      static_cast<uint32_t>(8 * interface.arguments.size() + sizeof(LaunchParameters));
+      parameter_layout(interface, options.guarded, options.has_inline_constants).bytes;
   llvm::StripDebugInfo(*module);
   msl::inline_shared_functions(*module);
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
 
-  llvm::Function& kernel = replace_constant_memory(only_function(*module));
+  // Pointers into the block of parameters are generic: with them all of constant memory.
+  llvm::Function& kernel = replace_constant_memory(
+      only_function(*module),
+      options.has_inline_constants ? 0 : unsigned{msl::address_space::device});
   msl::define_arithmetic(kernel);
   prepare_arithmetic(kernel);
   const bool has_rows = options.positions == Positions::rows;
@@ -97,12 +102,19 @@ void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const st
 }
 
 PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
-                         const msl::KernelInterface& interface, const PtxOptions& options) {
+                         const msl::KernelInterface& interface, const PtxOptions& asked,
+                         const msl::KernelSource* source) {
+  PtxOptions options = asked;
+  options.max_threads = std::min(options.max_threads, interface.max_threads);
   std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(options.target);
   const jit::Dump dump(options.dump_directory, interface.entry,
                        "sm_" + std::to_string(options.target));
   if (dump) dump.module("scalar.ll", *module);
   PtxKernel result;
+  if (options.guarded) {
+    msl::inline_shared_functions(*module);
+    jit::guard_accesses(only_function(*module), {interface, source});
+  }
   module = lower_to_nvptx(std::move(module), interface, options, *machine, result);
   if (dump) dump.module("lowered.ll", *module);
   optimise_entry(*module, *machine, result.symbol);
@@ -124,8 +136,10 @@ PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& opti
     llvm::LLVMContext context;
     msl::KernelInterface interface;
     std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(
-        source, context, interface, msl::ScalarForm::optimised, traits_of(options));
-    result = compile_to_ptx(std::move(module), interface, options);
+        source, context, interface,
+        options.guarded ? msl::ScalarForm::with_lines : msl::ScalarForm::optimised,
+        traits_of(options));
+    result = compile_to_ptx(std::move(module), interface, options, &source);
   });
   return result;
 }
