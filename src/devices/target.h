@@ -29,6 +29,9 @@ struct KernelOptions {
   // Accesses that cannot be proved to be inside of what the kernel was given are looked at, and not
   // made when they are not.
   bool guarded = false;
+  // A kernel of the library: it looks at the alignment of its arguments itself, and gets no arrays
+  // in constant memory.
+  bool is_of_library = false;
   // Threads of the threadgroups that the kernel is wanted for, for what is said of it; zeros: a row
   // of them. Not part of a key.
   std::array<uint32_t, 3> threadgroup{};

@@ -1,0 +1,195 @@
+#include "devices/cuda/gpu_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "base/byte_stream.h"
+#include "msl/interface_format.h"
+
+namespace holdfast::cuda {
+namespace {
+
+[[noreturn]] void reject(const std::string& kernel, const std::string& what) {
+  throw std::invalid_argument("[" + kernel + "] " + what);
+}
+
+std::string triple(const uint32_t* sizes) {
+  return "(" + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ", " +
+         std::to_string(sizes[2]) + ")";
+}
+
+uint64_t groups_along(const exec::Dispatch& dispatch, int axis) {
+  return (uint64_t{dispatch.grid[axis]} + dispatch.threadgroup[axis] - 1) /
+         dispatch.threadgroup[axis];
+}
+
+// What `rows` and `exact` ask of a dispatch (Positions).
+bool is_launch(const exec::Dispatch& dispatch, bool has_rows) {
+  const uint32_t *grid = dispatch.grid, *threads = dispatch.threadgroup;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (grid[axis] % threads[axis] != 0) return false;
+  }
+  return (!has_rows || threads[0] % 32 == 0) && threads[2] <= 64 &&
+         groups_along(dispatch, 1) <= 65535 && groups_along(dispatch, 2) <= 65535;
+}
+
+constexpr uint64_t longest_row = 0x7fffffff;
+
+}  // namespace
+
+std::string CompiledKernel::to_bytes() const {
+  ByteWriter out;
+  msl::write_interface(out, interface);
+  out.value(static_cast<uint8_t>(guarded));
+  out.value(static_cast<uint8_t>(can_be_cancelled));
+  out.value(static_cast<uint8_t>(has_inline_constants));
+  out.value(static_cast<uint64_t>(images.size()));
+  for (const KernelImage& image : images) {
+    out.value(image.positions);
+    out.value(image.alignment);
+    out.value(static_cast<uint8_t>(image.distinct));
+    out.text(image.symbol);
+    out.text(image.code);
+  }
+  return out.take();
+}
+
+std::optional<CompiledKernel> CompiledKernel::from_bytes(std::string_view bytes) {
+  ByteReader in(bytes);
+  CompiledKernel kernel;
+  msl::read_interface(in, kernel.interface);
+  kernel.guarded = in.boolean();
+  kernel.can_be_cancelled = in.boolean();
+  kernel.has_inline_constants = in.boolean();
+  kernel.images.resize(in.count(1 + 4 + 1 + 8 + 8));
+  for (KernelImage& image : kernel.images) {
+    image.positions =
+        static_cast<Positions>(in.value_up_to(static_cast<uint8_t>(Positions::general)));
+    image.alignment = in.value<uint32_t>();
+    image.distinct = in.boolean();
+    image.symbol = in.text();
+    image.code = in.text();
+  }
+  if (!in.is_done() || kernel.images.empty()) return {};
+  const KernelImage& last = kernel.images.back();
+  if (last.positions != Positions::general || last.alignment > 1 || last.distinct) return {};
+  return kernel;
+}
+
+GpuKernel::GpuKernel(Gpu& gpu, std::string name, CompiledKernel kernel)
+    : gpu_(gpu),
+      name_(std::move(name)),
+      kernel_(std::move(kernel)),
+      layout_(parameter_layout(kernel_.interface, kernel_.guarded, kernel_.has_inline_constants)),
+      max_threads_(kernel_.interface.max_threads) {
+  if (gpu.is_lost()) gpu.throw_loss();
+  gpu.use();
+  Driver& driver = gpu.driver();
+  loaded_.reserve(kernel_.images.size());
+  try {
+    for (const KernelImage& image : kernel_.images) {
+      Loaded& loaded = loaded_.emplace_back();
+      driver.load_module(&loaded.module, image.code.c_str());
+      driver.function(&loaded.function, loaded.module, image.symbol.c_str());
+      // Registers may leave room for fewer threads than the kernel was compiled for.
+      int threads = 0;
+      driver.function_attribute(&threads, attribute::max_threads_of_function, loaded.function);
+      max_threads_ = std::min(max_threads_, static_cast<uint32_t>(threads));
+    }
+  } catch (const std::exception& error) {
+    gpu.look_at(error);
+    for (Loaded& loaded : loaded_) {
+      if (loaded.module) driver.unload_module.attempt(loaded.module);
+    }
+    throw;
+  }
+}
+
+GpuKernel::~GpuKernel() {
+  if (!gpu_.can_release() || !gpu_.try_to_use()) return;
+  for (Loaded& loaded : loaded_) gpu_.driver().unload_module.attempt(loaded.module);
+}
+
+void GpuKernel::check(const exec::Dispatch& dispatch) const {
+  uint64_t threads = 1, groups = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    constexpr uint32_t max_grid = exec::KernelLimits{}.max_grid;
+    if (dispatch.grid[axis] == 0 || dispatch.grid[axis] > max_grid)
+      reject(name_, "the grid must have from 1 to " + std::to_string(max_grid) +
+                        " threads along each axis, got " + triple(dispatch.grid));
+    if (dispatch.threadgroup[axis] == 0)
+      reject(name_, "the threadgroup must have at least one thread along each axis, got " +
+                        triple(dispatch.threadgroup));
+    threads = std::min(threads * dispatch.threadgroup[axis], uint64_t{1} << 32);
+    groups = std::min(groups * groups_along(dispatch, axis), uint64_t{1} << 32);
+  }
+  if (threads > max_threads_)
+    reject(name_, "a threadgroup may have at most " + std::to_string(max_threads_) +
+                      " threads, got " + triple(dispatch.threadgroup) + " on a grid of " +
+                      triple(dispatch.grid));
+  if (groups > longest_row && !is_launch(dispatch, false))
+    reject(name_, "the grid " + triple(dispatch.grid) + " has more than " +
+                      std::to_string(longest_row) + " threadgroups of " +
+                      triple(dispatch.threadgroup));
+  uint64_t bytes = kernel_.interface.threadgroup_bytes;
+  for (size_t i = 0; i < kernel_.interface.arguments.size(); ++i) {
+    const msl::KernelArgument& argument = kernel_.interface.arguments[i];
+    if (argument.kind == msl::KernelArgument::Kind::threadgroup) {
+      bytes += dispatch.threadgroup_bytes[i];
+    } else if (layout_.inline_places[i] != 0 && !dispatch.arguments[i].bytes) {
+      reject(name_, "its argument \"" + argument.name + "\" expects bytes, got an array");
+    } else if (layout_.inline_places[i] != 0 &&
+               dispatch.threadgroup_bytes[i] > layout_.inline_bytes[i]) {
+      reject(name_, "its argument \"" + argument.name + "\" has room for " +
+                        std::to_string(layout_.inline_bytes[i]) + " bytes, got " +
+                        std::to_string(dispatch.threadgroup_bytes[i]));
+    }
+  }
+  constexpr uint32_t max_bytes = exec::KernelLimits{}.max_threadgroup_memory;
+  if (bytes > max_bytes)
+    reject(name_, "a threadgroup may use at most " + std::to_string(max_bytes) +
+                      " bytes of threadgroup memory, the kernel needs " + std::to_string(bytes));
+}
+
+bool GpuKernel::fits(const KernelImage& image, const exec::Dispatch& dispatch,
+                     const Address* addresses) const {
+  if (image.positions != Positions::general &&
+      !is_launch(dispatch, image.positions == Positions::rows))
+    return false;
+  const std::vector<msl::KernelArgument>& arguments = kernel_.interface.arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (addresses[i] == 0) continue;
+    if (addresses[i] % image.alignment != 0) return false;
+    if (!image.distinct || !arguments[i].written) continue;
+    auto begin = [&](size_t k) { return addresses[k] - dispatch.ranges[k].before; };
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      if (k == i || addresses[k] == 0) continue;
+      if (begin(i) < begin(k) + dispatch.ranges[k].bytes &&
+          begin(k) < begin(i) + dispatch.ranges[i].bytes)
+        return false;
+    }
+  }
+  return true;
+}
+
+Function GpuKernel::choose(const exec::Dispatch& dispatch, const Address* addresses,
+                           LaunchShape& shape) const {
+  size_t which = 0;
+  while (which + 1 < loaded_.size() && !fits(kernel_.images[which], dispatch, addresses)) ++which;
+  if (kernel_.images[which].positions == Positions::general) {
+    shape = {{1, 1, 1}, {1, 1, 1}};
+    for (int axis = 0; axis < 3; ++axis) {
+      shape.grid[0] *= static_cast<uint32_t>(groups_along(dispatch, axis));
+      shape.block[0] *= dispatch.threadgroup[axis];
+    }
+  } else {
+    for (int axis = 0; axis < 3; ++axis) {
+      shape.grid[axis] = static_cast<uint32_t>(groups_along(dispatch, axis));
+      shape.block[axis] = dispatch.threadgroup[axis];
+    }
+  }
+  return loaded_[which].function;
+}
+
+}  // namespace holdfast::cuda

@@ -1,0 +1,88 @@
+// A kernel for NVIDIA GPUs: what a compilation gives, and the pipeline that is made of it. It holds
+// variants, of which each dispatch takes one.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "devices/cuda/gpu.h"
+#include "devices/cuda/ptx_kernel.h"
+#include "devices/device.h"
+#include "devices/pipeline.h"
+#include "devices/target.h"
+
+namespace holdfast::cuda {
+
+// Machine code or PTX for one way to launch a kernel.
+struct KernelImage {
+  Positions positions = Positions::general;
+  // It counts on: addresses that are multiples of this, written arguments that overlap with none.
+  uint32_t alignment = 1;
+  bool distinct = false;
+  std::string symbol;
+  std::string code;  // a cubin, or PTX text
+};
+
+// The preferred image first; the last one runs every dispatch.
+struct CompiledKernel {
+  msl::KernelInterface interface;
+  // As they were compiled: all images have one layout of parameters.
+  bool guarded = false;
+  bool can_be_cancelled = false;
+  bool has_inline_constants = false;
+  std::vector<KernelImage> images;
+
+  std::string to_bytes() const;
+  // Nothing unless they are as to_bytes gives them.
+  static std::optional<CompiledKernel> from_bytes(std::string_view bytes);
+};
+
+// How a dispatch is launched.
+struct LaunchShape {
+  uint32_t grid[3];   // blocks
+  uint32_t block[3];  // threads
+};
+
+class GpuKernel final : public exec::Pipeline {
+ public:
+  // Loads the images. Throws Error, and std::runtime_error when the kernel does not fit the GPU.
+  GpuKernel(Gpu& gpu, std::string name, CompiledKernel kernel);
+  ~GpuKernel() override;
+
+  const std::string& name() const override { return name_; }
+  const msl::KernelInterface& interface() const override { return kernel_.interface; }
+  void check(const exec::Dispatch& dispatch) const override;
+
+  const ParameterLayout& layout() const { return layout_; }
+  bool is_guarded() const { return kernel_.guarded; }
+  bool can_be_cancelled() const { return kernel_.can_be_cancelled; }
+
+  // The first caller is the one who says it.
+  bool is_first_outside_read() const { return !has_read_outside_.exchange(true); }
+
+  // The image for a dispatch whose arguments have these addresses (by KernelInterface::arguments;
+  // zeros are not looked at), and its launch.
+  Function choose(const exec::Dispatch& dispatch, const Address* addresses,
+                  LaunchShape& shape) const;
+
+ private:
+  bool fits(const KernelImage& image, const exec::Dispatch& dispatch,
+            const Address* addresses) const;
+
+  Gpu& gpu_;
+  const std::string name_;
+  const CompiledKernel kernel_;
+  const ParameterLayout layout_;
+  struct Loaded {
+    Module module = nullptr;
+    Function function = nullptr;
+  };
+  std::vector<Loaded> loaded_;  // by image
+  uint32_t max_threads_ = 0;
+  mutable std::atomic<bool> has_read_outside_{false};
+};
+
+}  // namespace holdfast::cuda
