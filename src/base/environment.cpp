@@ -15,7 +15,8 @@ constexpr Switch switches[] = {
     {"HOLDFAST_DEFAULT_DEVICE", "cpu", "device that ops run on when none is named: `cpu` or `gpu`"},
     {"HOLDFAST_GPU", "auto",
      "what the device `gpu` is: `native`: the CPU's cores and memory under a GPU's rules, at full "
-     "speed; `simulated`: a GPU with memory of its own, for tests; `auto`: `native`"},
+     "speed; `simulated`: a GPU with memory of its own, for tests; `cuda`: an NVIDIA GPU; `auto`: "
+     "`cuda` where there is one, else `native`"},
     {"HOLDFAST_MAX_OPS_PER_BUFFER", "256",
      "ops in a command list before it is committed (1 or more)"},
     {"HOLDFAST_MAX_MB_PER_BUFFER", "256",
@@ -197,9 +198,11 @@ Settings parse(Lookup lookup) {
   s.capture_references = boolean(lookup, "HOLDFAST_CAPTURE_REFERENCES", false);
   if (const char* gpu = lookup("HOLDFAST_GPU"); gpu && *gpu) {
     std::string_view name(gpu);
-    if (name != "auto" && name != "native" && name != "simulated")
-      reject("HOLDFAST_GPU", gpu, "auto, native or simulated");
+    if (name != "auto" && name != "native" && name != "simulated" && name != "cuda")
+      reject("HOLDFAST_GPU", gpu, "auto, native, simulated or cuda");
+    if (name == "native") s.gpu = Gpu::native;
     if (name == "simulated") s.gpu = Gpu::simulated;
+    if (name == "cuda") s.gpu = Gpu::cuda;
   }
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);

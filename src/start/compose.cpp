@@ -2,6 +2,9 @@
 // compiled for there, and which layers run from the start.
 #include "base/environment.h"
 #include "devices/cpu/cpu_target.h"
+#include "devices/cuda/cuda_target.h"
+#include "devices/cuda/gpu_device.h"
+#include "devices/cuda/memory.h"
 #include "devices/simulated/simulated_gpu.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/chaos/chaos.h"
@@ -18,6 +21,19 @@ void before_first_buffer() {
   exec::chaos::start_from_environment();
 }
 
+namespace {
+
+std::unique_ptr<exec::Device> make_cuda_gpu() {
+  cuda::Gpu& gpu = cuda::gpu_of_system();
+  std::unique_ptr<exec::Device> device =
+      cuda::make_gpu_device(gpu, *new cuda::GpuMemory(gpu));  // as long as the process
+  device->backend = &kernels::metal::MetalBackend::get();
+  device->target = &cuda::cuda_target(gpu.architecture(), &gpu);
+  return device;
+}
+
+}  // namespace
+
 void runtime(exec::Runtime& runtime) {
   exec::Device& cpu = runtime.cpu_device();
   cpu.backend = &kernels::cpu::CpuBackend::get();
@@ -28,6 +44,10 @@ void runtime(exec::Runtime& runtime) {
     gpu->target = cpu.target;
     runtime.install_gpu(std::move(gpu));
   }
+  const environment::Gpu wanted = environment::settings().gpu;
+  if (wanted == environment::Gpu::cuda ||
+      (wanted == environment::Gpu::automatic && cuda::Driver::may_be_there()))
+    runtime.install_gpu_later(make_cuda_gpu);
   exec::capture::start_from_environment();
 }
 
