@@ -47,6 +47,9 @@ constexpr Switch switches[] = {
      "looked at, and such a kernel may end the process"},
     {"HOLDFAST_CATCH_FAULTS", "1",
      "`0`: a memory fault inside a custom kernel ends the process, as any other does"},
+    {"HOLDFAST_WARM_TARGET", "",
+     "architecture of an NVIDIA GPU, as `sm_90`: kernels that the program uses are compiled for it "
+     "as well, into the kernel cache, for machines without the compiler"},
     {"HOLDFAST_DUMP_KERNELS", "",
      "folder that receives source, intermediate code, assembly and remarks of each kernel that is "
      "compiled; turns the disk cache off"},
@@ -196,6 +199,12 @@ Settings parse(Lookup lookup) {
   s.ring_folder = text("HOLDFAST_RING_DIR");
   s.capture_digests = boolean(lookup, "HOLDFAST_CAPTURE_DIGESTS", true);
   s.capture_references = boolean(lookup, "HOLDFAST_CAPTURE_REFERENCES", false);
+  if (const char* target = lookup("HOLDFAST_WARM_TARGET"); target && *target) {
+    const std::string_view name(target);
+    if (!name.starts_with("sm_")) reject("HOLDFAST_WARM_TARGET", target, "as in sm_90");
+    s.warm_architecture =
+        static_cast<int>(integer([](const char* text) { return text; }, target + 3, 0, 80, 999));
+  }
   if (const char* gpu = lookup("HOLDFAST_GPU"); gpu && *gpu) {
     std::string_view name(gpu);
     if (name != "auto" && name != "native" && name != "simulated" && name != "cuda")

@@ -43,6 +43,7 @@ struct Settings {
   size_t max_bytes_per_buffer = size_t{256} << 20;
   bool default_device_is_gpu = false;
   Gpu gpu = Gpu::automatic;
+  int warm_architecture = 0;  // 90: sm_90; 0: none
   size_t kernel_cache_entries = 1024;
   bool disk_cache = true;
   uint64_t disk_cache_bytes = uint64_t{512} << 20;

@@ -123,6 +123,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
   if (error) std::rethrow_exception(error);
   // Nobody waits for the disk, and only what could be loaded is worth keeping.
   if (compiled && parts_.disk) parts_.disk->store(*request, *compiled);
+  if (when_made) when_made(*request);
   return pipeline;
 }
 

@@ -47,6 +47,9 @@ class KernelLibrary {
   // memory, no compiler installed), and a source that is wrong is corrected, not tried again.
   Ref<Pipeline> get(const Ref<const KernelRequest>& request);
 
+  // Called with each request whose pipeline was made, with nothing locked; null: nothing to do.
+  static inline void (*when_made)(const KernelRequest&) = nullptr;
+
   // Set on a thread that holds a queue's lock: `get` throws NotReady for what has to be made or
   // waited for.
   static inline thread_local bool only_finds = false;

@@ -6,6 +6,7 @@
 #include "devices/cuda/gpu_device.h"
 #include "devices/cuda/memory.h"
 #include "devices/simulated/simulated_gpu.h"
+#include "exec/kernel_warming.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/chaos/chaos.h"
 #include "exec/layers/validation/validator.h"
@@ -48,6 +49,8 @@ void runtime(exec::Runtime& runtime) {
   if (wanted == environment::Gpu::cuda ||
       (wanted == environment::Gpu::automatic && cuda::Driver::may_be_there()))
     runtime.install_gpu_later(make_cuda_gpu);
+  if (const int architecture = environment::settings().warm_architecture)
+    exec::warm_for(cuda::cuda_target(static_cast<uint32_t>(architecture), nullptr));
   exec::capture::start_from_environment();
 }
 
