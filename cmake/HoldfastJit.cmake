@@ -94,4 +94,20 @@ function(holdfast_add_jit)
     TARGET holdfast-jit POST_BUILD
     COMMAND holdfast-prelude "$<TARGET_FILE:holdfast-jit>" "${PROJECT_BINARY_DIR}/lib"
     COMMENT "Precompiling the kernel headers" VERBATIM)
+
+  # Compiles the library's own kernels ahead of time, and is not linked with the library, which they become a part of (HoldfastKernels.cmake).
+  add_executable(
+    holdfast-aot
+    "${PROJECT_SOURCE_DIR}/tools/aot/main.cpp" "${PROJECT_SOURCE_DIR}/src/base/machine.cpp" "${PROJECT_SOURCE_DIR}/src/devices/image_writer.cpp"
+    "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/kernel_format.cpp" "${PROJECT_SOURCE_DIR}/src/devices/cuda/compiled_kernel.cpp"
+    "${PROJECT_SOURCE_DIR}/src/msl/interface_format.cpp")
+  holdfast_build_settings(holdfast-aot)
+  set_target_properties(holdfast-aot PROPERTIES UNITY_BUILD OFF)
+  target_include_directories(holdfast-aot PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include" "${version_folder}")
+  if(HOLDFAST_STATIC_DEPENDENCIES)
+    target_link_libraries(holdfast-aot PRIVATE Threads::Threads "${HOLDFAST_ZSTD}" ${CMAKE_DL_LIBS})
+  else()
+    target_link_libraries(holdfast-aot PRIVATE Threads::Threads zstd ${CMAKE_DL_LIBS})
+  endif()
+  add_dependencies(holdfast-aot holdfast-jit-version)
 endfunction()

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that what the documents name is there: files and folders, links, and HOLDFAST_* names.
+"""Checks that what the documents name is there: files and folders, links, and HOLDFAST_* names; and that their diffs are true.
 
-A file may be named by the end of its path, as `exec/queue.h`. Prints each name that is not there; the exit status says
-whether there was one.
+A file may be named by the end of its path, as `exec/queue.h`. A diff after the line `<!-- diff:applies -->` applies to the
+tree, one after `<!-- diff:is-in-the-tree -->` has been applied. Prints what is wrong; the exit status says whether there was
+something.
 """
 
 import os
 import re
+import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -23,6 +25,15 @@ def named_paths(text):
             word = word.strip("(),;:").rstrip("/")
             if re.fullmatch(r"\w[\w./-]*", word) and ("/" in word or word.endswith(ENDINGS)):
                 yield word
+
+
+def wrong_diffs(text):
+    """What git says of diffs that are not as their line says."""
+    for state, diff in re.findall(r"<!-- diff:([\w-]+) -->\n```diff\n(.*?)```", text, re.DOTALL):
+        command = ["git", "apply", "--check"] + (["--reverse"] if state == "is-in-the-tree" else [])
+        result = subprocess.run(command + ["-"], input=diff, text=True, capture_output=True)
+        if result.returncode != 0:
+            yield result.stderr.strip().replace("\n", "; ")
 
 
 def main():
@@ -51,8 +62,12 @@ def main():
         for link in set(re.findall(r"\]\(([\w./-]+)\)", text)):
             if not os.path.exists(os.path.join(os.path.dirname(document), link)):
                 problems.append((document, link))
+        for message in wrong_diffs(text):
+            problems.append((document, message))
+            print(f"check_docs: a diff of {document}: {message}")
     for document, name in sorted(problems):
-        print(f"check_docs: {document} names {name}, which is not there")
+        if not name.startswith("error:"):
+            print(f"check_docs: {document} names {name}, which is not there")
     print(f"check_docs: {len(documents)} documents, {len(problems)} problems")
     return 1 if problems else 0
 

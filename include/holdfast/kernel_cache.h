@@ -12,7 +12,7 @@ struct KernelCacheStats {
   uint64_t hits = 0;       // found in memory
   uint64_t waits = 0;      // found while another thread was compiling it
   uint64_t misses = 0;     // not in memory
-  uint64_t disk_hits = 0;  // loaded from disk, without a compiler
+  uint64_t disk_hits = 0;  // loaded without a compiler: from disk, or from the library itself
   uint64_t compiles = 0;   // compiled from source
   uint64_t failures = 0;   // did not compile
   uint64_t evictions = 0;  // dropped from memory to keep the bound

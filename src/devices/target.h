@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/ref.h"
 #include "devices/pipeline.h"
@@ -67,6 +68,11 @@ class Target {
                                                 const KernelOptions& options) = 0;
   // Null unless the bytes are as Binary::bytes gives them.
   virtual std::unique_ptr<const Binary> load(std::string_view bytes) = 0;
+  // What images of kernels that are compiled so are called (devices/image_writer.h), the best one
+  // first.
+  virtual std::vector<std::string> image_names(const KernelOptions&) const { return {}; }
+  // What comes of an image takes time to load, which a cache on disk saves.
+  virtual bool assembles_images() const { return false; }
   // The variant that finds what a kernel's threads do wrong (kernel_finding.h); 0: there is none.
   virtual uint64_t checked_variant() const { return 0; }
 };

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/fault.h"
 #include "exec/layers/layer.h"
 
@@ -95,7 +96,10 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
   std::unique_ptr<const Binary> compiled;
   std::exception_ptr error;
   try {
-    pipeline = load_from_disk(*request);
+    const bool is_disk_first = request->target().assembles_images();
+    if (is_disk_first) pipeline = load_from_disk(*request);
+    if (!pipeline) pipeline = load_image(*request, compiled);
+    if (!pipeline && !is_disk_first) pipeline = load_from_disk(*request);
     if (!pipeline) pipeline = compile(*request, compiled);
   } catch (...) {
     error = std::current_exception();
@@ -150,6 +154,25 @@ void set_origin(Pipeline& pipeline, const KernelRequest& request) {
 }
 
 }  // namespace
+
+Ref<Pipeline> KernelLibrary::load_image(const KernelRequest& request,
+                                        std::unique_ptr<const Binary>& worth_keeping) {
+  // What is not compiled leaves nothing to look at.
+  const bool is_dumped =
+      !environment::settings().dump_kernels.empty() && request.target().has_compiler();
+  if (!find_image || is_dumped) return nullptr;
+  auto start = sync::now();
+  const std::string_view bytes = find_image(request);
+  std::unique_ptr<const Binary> binary = bytes.empty() ? nullptr : request.target().load(bytes);
+  if (!binary) return nullptr;
+  Ref<Pipeline> pipeline = binary->make_pipeline(request.source().kernel);
+  set_origin(*pipeline, request);
+  if (request.target().assembles_images()) worth_keeping = std::move(binary);
+  std::lock_guard guard(mutex_);
+  ++stats_.disk_hits;
+  stats_.disk_milliseconds += milliseconds_since(start);
+  return pipeline;
+}
 
 Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
   if (!parts_.disk) return nullptr;

@@ -1,5 +1,6 @@
 // KernelLibrary: pipelines by content and target. What was compiled once is found again: in memory,
-// bounded by a number of entries, and on disk.
+// bounded by a number of entries, in the images that the library embeds of its own kernels, and on
+// disk.
 //
 // It cannot confuse kernels (keys are compared in full after the hash), and it cannot take one away
 // from running work (command lists own their pipelines; the library only drops its own reference).
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -47,6 +49,10 @@ class KernelLibrary {
   // memory, no compiler installed), and a source that is wrong is corrected, not tried again.
   Ref<Pipeline> get(const Ref<const KernelRequest>& request);
 
+  // The kernels that are compiled into the library: the bytes of a request's Binary; empty: it has
+  // none. Set before the first kernel is asked for; null: there are none.
+  using FindImage = std::string_view(const KernelRequest&);
+  static inline FindImage* find_image = nullptr;
   // Called with each request whose pipeline was made, with nothing locked; null: nothing to do.
   static inline void (*when_made)(const KernelRequest&) = nullptr;
 
@@ -76,6 +82,8 @@ class KernelLibrary {
   Ref<Pipeline> use(Entry& entry, std::unique_lock<sync::Mutex>& lock);
   Ref<Pipeline> find_or_make(const Ref<const KernelRequest>& request);
   Ref<Pipeline> compile_alone(const KernelRequest& request);
+  Ref<Pipeline> load_image(const KernelRequest& request,
+                           std::unique_ptr<const Binary>& worth_keeping);
   Ref<Pipeline> load_from_disk(const KernelRequest& request);
   // `binary`: what it was made of.
   Ref<Pipeline> compile(const KernelRequest& request, std::unique_ptr<const Binary>& binary);

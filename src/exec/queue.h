@@ -118,6 +118,9 @@ class Queue {
   static Queue* encoding() { return encoding_; }
   // Where the host finds a buffer's bytes when the op's commands run; see host_address.
   void* host_address_in_op(Buffer& buffer) const;
+  // The bytes of a buffer that the host has, and the memory of this queue's device has not; null
+  // for any other one.
+  const void* bytes_of_host_only(Buffer& original) const;
   // The event of the copy that a buffer has here, if it may still be on its way.
   Event copied_here(Buffer& buffer);
   // Makes the buffer valid in the memory of this queue's device, by a command if need be.

@@ -103,6 +103,20 @@ void Queue::end_migrations(bool committed) {
   written_.clear();
 }
 
+const void* Queue::bytes_of_host_only(Buffer& original) const {
+  const Storage* storage = original.storage();
+  if (memory_.is_host() || !storage || !storage->space->is_host() || original.failure())
+    return nullptr;
+  const bool is_used_here =
+      written_here(&original) ||
+      std::any_of(migrations_.begin(), migrations_.end(), [&](const Migration& migration) {
+        return migration.original.get() == &original;
+      });
+  if (is_used_here || Replicas::find(original, memory_).buffer) return nullptr;
+  return Replicas::find(original, *storage->space).buffer.get() == &original ? storage->address
+                                                                             : nullptr;
+}
+
 Event Queue::copied_here(Buffer& buffer) {
   if (!buffer.replicas()) return {};
   const Stamp copied_by = Replicas::find(buffer, memory_).copied_by;

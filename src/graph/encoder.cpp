@@ -10,6 +10,7 @@
 #include "exec/queue.h"
 #include "graph/encoder_scope.h"
 #include "graph/node.h"
+#include "graph/small_input.h"
 
 namespace holdfast {
 
@@ -96,6 +97,23 @@ exec::BoundSlot bind_slot(Encoder& encoder, const exec::Pipeline& pipeline, uint
 }
 
 }  // namespace
+
+KernelBinding input_by_value(Encoder& encoder, const array& a) {
+  constexpr int64_t most_bytes = 64;
+  const KernelBinding as_array = KernelBinding::input(a);
+  const detail::Node& node = *a.node();
+  if (encoder.queue().device().memory.is_host() || !node.data || node.size == 0) return as_array;
+  const auto [begin, end] = interval_of(node);
+  // What is evaluated only now counts as in flight, whether it is or not: what is encoded does not
+  // depend on time.
+  if (begin != node.offset || end - begin > most_bytes || a.status() != array::available)
+    return as_array;
+  exec::Buffer& buffer = *exec::buffer_of(node.data->buffer);
+  const void* bytes = encoder.queue().bytes_of_host_only(buffer);
+  return bytes ? KernelBinding::bytes(static_cast<const std::byte*>(bytes) + begin,
+                                      static_cast<size_t>(end - begin))
+               : as_array;
+}
 
 std::pair<int64_t, int64_t> byte_interval(const array& a) { return interval_of(*a.node()); }
 

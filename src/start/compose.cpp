@@ -6,6 +6,7 @@
 #include "devices/cuda/gpu_device.h"
 #include "devices/cuda/memory.h"
 #include "devices/simulated/simulated_gpu.h"
+#include "exec/kernel_library.h"
 #include "exec/kernel_warming.h"
 #include "exec/layers/capture/capture.h"
 #include "exec/layers/chaos/chaos.h"
@@ -13,6 +14,7 @@
 #include "exec/runtime.h"
 #include "exec/start.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/metal/entries.h"
 #include "kernels/metal/metal_backend.h"
 
 namespace holdfast::start {
@@ -36,6 +38,7 @@ std::unique_ptr<exec::Device> make_cuda_gpu() {
 }  // namespace
 
 void runtime(exec::Runtime& runtime) {
+  exec::KernelLibrary::find_image = kernels::metal::find_image;
   exec::Device& cpu = runtime.cpu_device();
   cpu.backend = &kernels::cpu::CpuBackend::get();
   cpu.target = &exec::cpu_target();

@@ -69,6 +69,12 @@ class CpuTarget final : public Target {
     return kernel ? std::make_unique<CpuBinary>(std::move(*kernel)) : nullptr;
   }
 
+  std::vector<std::string> image_names(const KernelOptions& options) const override {
+    if (options.variant != static_cast<uint64_t>(jit::Lowering::automatic) || options.guarded)
+      return {};
+    return {jit::image_name(set_)};
+  }
+
   uint64_t checked_variant() const override {
     return static_cast<uint64_t>(jit::Lowering::checked);
   }

@@ -16,7 +16,8 @@ namespace {
 // Changes with the layout of parameters and with what images count on.
 constexpr uint32_t abi_version = 1;
 
-constexpr size_t most_arguments = 64;
+// Machine code; else it is PTX.
+constexpr std::string_view elf_magic = "\x7f" "ELF";
 
 // The driver's linker makes machine code of PTX; without a GPU NVIDIA's assembler does, where it is
 // installed. Else the driver compiles the PTX each time that it is loaded.
@@ -85,7 +86,7 @@ class CudaTarget final : public exec::Target {
     if (compiler_for_tests())
       return std::make_unique<CudaBinary>(compiler_for_tests()(source, options), gpu_);
     try {
-      return std::make_unique<CudaBinary>(compile_images(source, options), gpu_);
+      return std::make_unique<CudaBinary>(compile_images_of(source, options), gpu_);
     } catch (const msl::CompileError&) {
       throw;
     } catch (const std::exception& error) {
@@ -95,40 +96,38 @@ class CudaTarget final : public exec::Target {
 
   std::unique_ptr<const exec::Binary> load(std::string_view bytes) override {
     std::optional<CompiledKernel> kernel = CompiledKernel::from_bytes(bytes);
-    return kernel ? std::make_unique<CudaBinary>(std::move(*kernel), gpu_) : nullptr;
+    if (!kernel) return nullptr;
+    if (gpu_) assemble_images(*kernel);
+    return std::make_unique<CudaBinary>(std::move(*kernel), gpu_);
   }
 
+  std::vector<std::string> image_names(const exec::KernelOptions& options) const override {
+    if (!options.is_of_library || compiler_for_tests()) return {};
+    if (architecture_ < 90) return {image_name(80)};
+    return {image_name(90), image_name(80)};
+  }
+  bool assembles_images() const override { return true; }
+
  private:
-  // Kernels of the library look at the alignment of what they are given themselves, and get no
-  // arrays in constant memory. Those of programs are guarded, unless the program wants otherwise.
-  CompiledKernel compile_images(const msl::KernelSource& source,
-                                const exec::KernelOptions& options) const {
+  CompiledKernel compile_images_of(const msl::KernelSource& source,
+                                   const exec::KernelOptions& options) const {
     jit::Compiler& compiler = jit::default_compiler();
-    CompiledKernel result;
-    result.guarded = options.guarded;
-    result.can_be_cancelled = !options.is_of_library;
-    result.has_inline_constants = options.is_of_library;
     PtxOptions ptx;
     ptx.target = architecture_;
     ptx.guarded = options.guarded;
-    ptx.can_be_cancelled = result.can_be_cancelled;
-    ptx.trusts_source_alignment = options.is_of_library;
     ptx.dump_directory = environment::settings().dump_kernels;
-    ptx.has_inline_constants = result.has_inline_constants;
-    auto add = [&](Positions positions, uint32_t alignment, bool distinct) {
-      ptx.positions = positions;
-      ptx.full_simdgroups = positions == Positions::rows;
-      ptx.distinct = distinct;
-      ptx.alignment.assign(most_arguments, alignment);
-      PtxKernel kernel = compiler.compile_to_ptx(source, ptx);
-      result.interface = kernel.interface;
-      result.images.push_back({positions, alignment, distinct, kernel.symbol,
-                               assembled(kernel.text, architecture_, gpu_)});
-    };
-    // Outputs of programs' kernels share no memory with inputs, unless they bind them so.
-    add(Positions::rows, 16, !options.is_of_library);
-    add(Positions::general, 1, false);
-    return result;
+    CompiledKernel kernel = compile_images(
+        [&](const PtxOptions& one) { return compiler.compile_to_ptx(source, one); }, ptx,
+        options.is_of_library);
+    assemble_images(kernel);
+    return kernel;
+  }
+
+  void assemble_images(CompiledKernel& kernel) const {
+    for (KernelImage& image : kernel.images) {
+      if (!image.code.starts_with(elf_magic))
+        image.code = assembled(image.code, architecture_, gpu_);
+    }
   }
 
   const uint32_t architecture_;

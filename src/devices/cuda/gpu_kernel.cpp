@@ -1,11 +1,8 @@
 #include "devices/cuda/gpu_kernel.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
-#include "base/byte_stream.h"
-#include "msl/interface_format.h"
 
 namespace holdfast::cuda {
 namespace {
@@ -37,45 +34,6 @@ bool is_launch(const exec::Dispatch& dispatch, bool has_rows) {
 constexpr uint64_t longest_row = 0x7fffffff;
 
 }  // namespace
-
-std::string CompiledKernel::to_bytes() const {
-  ByteWriter out;
-  msl::write_interface(out, interface);
-  out.value(static_cast<uint8_t>(guarded));
-  out.value(static_cast<uint8_t>(can_be_cancelled));
-  out.value(static_cast<uint8_t>(has_inline_constants));
-  out.value(static_cast<uint64_t>(images.size()));
-  for (const KernelImage& image : images) {
-    out.value(image.positions);
-    out.value(image.alignment);
-    out.value(static_cast<uint8_t>(image.distinct));
-    out.text(image.symbol);
-    out.text(image.code);
-  }
-  return out.take();
-}
-
-std::optional<CompiledKernel> CompiledKernel::from_bytes(std::string_view bytes) {
-  ByteReader in(bytes);
-  CompiledKernel kernel;
-  msl::read_interface(in, kernel.interface);
-  kernel.guarded = in.boolean();
-  kernel.can_be_cancelled = in.boolean();
-  kernel.has_inline_constants = in.boolean();
-  kernel.images.resize(in.count(1 + 4 + 1 + 8 + 8));
-  for (KernelImage& image : kernel.images) {
-    image.positions =
-        static_cast<Positions>(in.value_up_to(static_cast<uint8_t>(Positions::general)));
-    image.alignment = in.value<uint32_t>();
-    image.distinct = in.boolean();
-    image.symbol = in.text();
-    image.code = in.text();
-  }
-  if (!in.is_done() || kernel.images.empty()) return {};
-  const KernelImage& last = kernel.images.back();
-  if (last.positions != Positions::general || last.alignment > 1 || last.distinct) return {};
-  return kernel;
-}
 
 GpuKernel::GpuKernel(Gpu& gpu, std::string name, CompiledKernel kernel)
     : gpu_(gpu),

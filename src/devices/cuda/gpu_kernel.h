@@ -1,44 +1,18 @@
-// A kernel for NVIDIA GPUs: what a compilation gives, and the pipeline that is made of it. It holds
-// variants, of which each dispatch takes one.
+// A kernel that an NVIDIA GPU has loaded, as a pipeline. It holds several images, of which each
+// dispatch takes one.
 #pragma once
 
 #include <atomic>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "devices/cuda/compiled_kernel.h"
 #include "devices/cuda/gpu.h"
-#include "devices/cuda/ptx_kernel.h"
 #include "devices/device.h"
 #include "devices/pipeline.h"
 #include "devices/target.h"
 
 namespace holdfast::cuda {
-
-// Machine code or PTX for one way to launch a kernel.
-struct KernelImage {
-  Positions positions = Positions::general;
-  // It counts on: addresses that are multiples of this, written arguments that overlap with none.
-  uint32_t alignment = 1;
-  bool distinct = false;
-  std::string symbol;
-  std::string code;  // a cubin, or PTX text
-};
-
-// The preferred image first; the last one runs every dispatch.
-struct CompiledKernel {
-  msl::KernelInterface interface;
-  // As they were compiled: all images have one layout of parameters.
-  bool guarded = false;
-  bool can_be_cancelled = false;
-  bool has_inline_constants = false;
-  std::vector<KernelImage> images;
-
-  std::string to_bytes() const;
-  // Nothing unless they are as to_bytes gives them.
-  static std::optional<CompiledKernel> from_bytes(std::string_view bytes);
-};
 
 // How a dispatch is launched.
 struct LaunchShape {

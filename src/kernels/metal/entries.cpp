@@ -1,6 +1,8 @@
 #include "kernels/metal/entries.h"
 
 #include <algorithm>
+#include <iterator>
+#include <list>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -12,16 +14,19 @@
 namespace holdfast::kernels::metal {
 namespace {
 
+const EmbeddedSource& find_source(std::string_view name) {
+  const std::vector<EmbeddedSource>& all = embedded_sources();
+  auto found = std::find_if(all.begin(), all.end(),
+                            [&](const EmbeddedSource& one) { return name == one.name; });
+  if (found == all.end()) throw std::logic_error(text("there is no file ", name, ".metal"));
+  return *found;
+}
+
 Ref<const exec::KernelRequest> make_request(exec::Target& target, const char* source,
                                             const std::string& name, const Constants& constants) {
-  const std::vector<EmbeddedSource>& all = embedded_sources();
-  auto found = std::find_if(all.begin(), all.end(), [&](const EmbeddedSource& one) {
-    return source == std::string(one.name);
-  });
-  if (found == all.end()) throw std::logic_error(text("there is no file ", source, ".metal"));
   msl::KernelSource kernel;
   kernel.kernel = kernel.entry = name;
-  kernel.text = found->text;
+  kernel.text = find_source(source).text;
   kernel.constants = constants;
   exec::KernelOptions options;
   options.is_of_library = true;
@@ -45,7 +50,11 @@ class Requests {
     }
     std::lock_guard guard(mutex_);
     Ref<const exec::KernelRequest>& request = table_[key];
-    if (!request) request = make_request(target, source, name, constants);
+    if (!request) {
+      Ref<const exec::KernelRequest> made = make_request(target, source, name, constants);
+      if (!target.has_compiler() && find_image(*made).empty()) throw exec::NoKernel();
+      request = std::move(made);
+    }
     return request;
   }
 
@@ -58,9 +67,33 @@ class Requests {
 
 Ref<exec::Pipeline> find_entry(const exec::Device& device, const char* source,
                                const std::string& name, const Constants& constants) {
-  if (!device.target || !device.target->has_compiler()) throw exec::NoKernel();
+  if (!device.target) throw exec::NoKernel();
   return exec::KernelLibrary::get().get(
       Requests::get().find(*device.target, source, name, constants));
+}
+
+exec::KernelImages& images_of(std::string_view source) {
+  static auto* const all = [] {
+    auto* images = new std::list<exec::KernelImages>;
+    for (const EmbeddedSource& one : embedded_sources()) images->emplace_back(one.images, one.text);
+    return images;
+  }();
+  const auto number = &find_source(source) - embedded_sources().data();
+  return *std::next(all->begin(), number);
+}
+
+std::string_view find_image(const exec::KernelRequest& request) {
+  const msl::KernelSource& source = request.source();
+  if (source.math != msl::MathMode::safe || !source.constants.empty() || !source.directory.empty())
+    return {};
+  for (const EmbeddedSource& one : embedded_sources()) {
+    if (one.images.empty() || one.text != source.text) continue;
+    for (const std::string& image : request.target().image_names(request.options())) {
+      const std::string_view bytes = images_of(one.name).find(image, source.entry);
+      if (!bytes.empty()) return bytes;
+    }
+  }
+  return {};
 }
 
 }  // namespace holdfast::kernels::metal

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "exec/queue.h"
+#include "graph/small_input.h"
 
 namespace holdfast::kernels::metal {
 namespace {
@@ -19,7 +20,7 @@ Launch::Launch(Encoder& encoder, const char* source, const std::string& entry,
       pipeline_(find_entry(encoder.queue().device(), source, entry, constants)) {}
 
 Launch& Launch::input(const array& a) {
-  bindings_.push_back(KernelBinding::input(a));
+  bindings_.push_back(input_by_value(encoder_, a));
   return *this;
 }
 

@@ -125,12 +125,14 @@ void EntryBuilder::reach() {
       selected_ = &kernel;
     }
   }
-  if (!wants_wrapper_ || selected_ == nullptr) return;
-  if (!selected_->problem.empty()) {
-    diagnostics_.error(compiler_.getSourceManager(), selected_->problem_location,
-                       selected_->problem);
-  } else {
-    inject_wrapper(*selected_);
+  auto wrap = [&](const Kernel& kernel, const std::string& symbol) {
+    if (kernel.problem.empty()) return inject_wrapper(kernel, symbol);
+    diagnostics_.error(compiler_.getSourceManager(), kernel.problem_location, kernel.problem);
+  };
+  if (wrappers_ == Wrappers::selected && selected_ != nullptr) wrap(*selected_, entry_symbol);
+  if (wrappers_ == Wrappers::every) {
+    for (size_t i = 0; i < kernels_.size(); ++i)
+      wrap(kernels_[i], entry_symbol + std::to_string(i));
   }
 }
 
@@ -256,7 +258,7 @@ void EntryBuilder::describe_parameter(const clang::FunctionDecl* pattern, unsign
 // extern "C" void __hf_entry(<buffers>) { <kernel>(<buffers and attributes>); }
 // The kernel is not named: a token stands for clang's own expression for it, so that a template
 // specialisation with any arguments can be called.
-void EntryBuilder::inject_wrapper(const Kernel& kernel) {
+void EntryBuilder::inject_wrapper(const Kernel& kernel, const std::string& symbol) {
   const clang::FunctionDecl* pattern = pattern_of(kernel.function);
   std::string parameters, arguments;
   for (unsigned i = 0; i < kernel.function->getNumParams(); ++i) {
@@ -282,8 +284,8 @@ void EntryBuilder::inject_wrapper(const Kernel& kernel) {
     }
     arguments += (i > 0 ? "," : "") + value;
   }
-  const std::string text = std::string("extern \"C\" void ") + entry_symbol + "(" + parameters +
-                           "){" + kernel_placeholder + "(" + arguments + ");}";
+  const std::string text = "extern \"C\" void " + symbol + "(" + parameters + "){" +
+                           kernel_placeholder + "(" + arguments + ");}";
 
   clang::Preprocessor& preprocessor = compiler_.getPreprocessor();
   clang::SourceManager& manager = compiler_.getSourceManager();

@@ -4,6 +4,7 @@
 // at the end), so that overloads, conversions and templates are clang's business.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ class CompilerInstance;
 namespace holdfast::msl {
 
 inline constexpr const char* entry_symbol = "__hf_entry";
+// Which kernels get a wrapper: none (they are only listed), the one that the source asks for
+// (entry_symbol), or each of them (entry_symbol and its number).
+enum class Wrappers : uint8_t { none, selected, every };
 // The line after the user's text.
 inline constexpr const char* entries_pragma = "\n;\n#pragma __hf_entries\n";
 
@@ -32,14 +36,13 @@ struct Kernel {
 // Called once per compilation, by the pragma.
 class EntryBuilder {
  public:
-  // `wants_wrapper`: for the kernel that `source` asks for; otherwise the kernels are only listed.
   EntryBuilder(clang::CompilerInstance& compiler, const AttributeTable& attributes,
-               Diagnostics& diagnostics, const KernelSource& source, bool wants_wrapper)
+               Diagnostics& diagnostics, const KernelSource& source, Wrappers wrappers)
       : compiler_(compiler),
         attributes_(attributes),
         diagnostics_(diagnostics),
         source_(source),
-        wants_wrapper_(wants_wrapper) {}
+        wrappers_(wrappers) {}
 
   // Adds the pragma's handler to the compiler's preprocessor.
   void install();
@@ -58,13 +61,13 @@ class EntryBuilder {
   void describe(const clang::FunctionDecl* function);
   void describe_parameter(const clang::FunctionDecl* pattern, unsigned index, Kernel& kernel);
   void assign_slots(Kernel& kernel);
-  void inject_wrapper(const Kernel& kernel);
+  void inject_wrapper(const Kernel& kernel, const std::string& symbol);
 
   clang::CompilerInstance& compiler_;
   const AttributeTable& attributes_;
   Diagnostics& diagnostics_;
   const KernelSource& source_;
-  const bool wants_wrapper_;
+  const Wrappers wrappers_;
   bool was_reached_ = false;
   bool has_templates_ = false;
   std::vector<Kernel> kernels_;

@@ -6,8 +6,16 @@
 #include <clang/Frontend/MultiplexConsumer.h>
 #include <clang/Lex/PreprocessorOptions.h>
 #include <holdfast_jit_version.h>
+#include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <set>
+#include <stdexcept>
 
 #include "msl/frontend/compiler_options.h"
 #include "msl/frontend/entries.h"
@@ -39,9 +47,10 @@ class EndAfterLastError : public clang::ASTConsumer {
 // Parses a source; with an LLVM context it emits code as well.
 class ParseKernels : public clang::ASTFrontendAction {
  public:
-  ParseKernels(llvm::LLVMContext* context, const AttributeTable& attributes,
+  ParseKernels(llvm::LLVMContext* context, Wrappers wrappers, const AttributeTable& attributes,
                Diagnostics& diagnostics, const KernelSource& source, KernelFiles& files)
       : context_(context),
+        wrappers_(wrappers),
         attributes_(attributes),
         diagnostics_(diagnostics),
         source_(source),
@@ -49,12 +58,13 @@ class ParseKernels : public clang::ASTFrontendAction {
 
   std::unique_ptr<llvm::Module> take_module() { return std::move(module_); }
   const EntryBuilder* entries() const { return entries_.get(); }
-  const std::vector<std::string>& assumed_constants() const { return assumed_constants_; }
+  // Of each kernel that has a wrapper, what its interface says and the constants that it assumes.
+  std::vector<KernelInterface> take_interfaces() { return std::move(interfaces_); }
 
  protected:
   bool BeginSourceFileAction(clang::CompilerInstance& compiler) override {
-    entries_ = std::make_unique<EntryBuilder>(compiler, attributes_, diagnostics_, source_,
-                                              context_ != nullptr);
+    entries_ =
+        std::make_unique<EntryBuilder>(compiler, attributes_, diagnostics_, source_, wrappers_);
     entries_->install();
     limit_preprocessor(compiler, diagnostics_);
     return true;
@@ -82,16 +92,25 @@ class ParseKernels : public clang::ASTFrontendAction {
   }
   void EndSourceFileAction() override {
     // The last moment at which clang's tree is there, and templates are instantiated by now.
-    const Kernel* kernel = entries_ != nullptr ? entries_->selected() : nullptr;
-    if (kernel != nullptr && source_.assume_missing_constants &&
-        !getCompilerInstance().getDiagnostics().hasErrorOccurred()) {
-      assumed_constants_ = missing_constants_of(*kernel->function, source_);
+    if (entries_ != nullptr && !getCompilerInstance().getDiagnostics().hasErrorOccurred()) {
+      if (wrappers_ == Wrappers::selected && entries_->selected() != nullptr)
+        add_interface(*entries_->selected());
+      if (wrappers_ == Wrappers::every) {
+        for (const Kernel& kernel : entries_->kernels()) add_interface(kernel);
+      }
     }
     if (generator_ != nullptr) module_.reset(generator_->ReleaseModule());
   }
 
  private:
+  void add_interface(const Kernel& kernel) {
+    KernelInterface& interface = interfaces_.emplace_back(kernel.interface);
+    if (source_.assume_missing_constants)
+      interface.assumed_constants = missing_constants_of(*kernel.function, source_);
+  }
+
   llvm::LLVMContext* context_;
+  const Wrappers wrappers_;
   const AttributeTable& attributes_;
   Diagnostics& diagnostics_;
   const KernelSource& source_;
@@ -99,18 +118,18 @@ class ParseKernels : public clang::ASTFrontendAction {
   std::unique_ptr<EntryBuilder> entries_;
   clang::CodeGenerator* generator_ = nullptr;
   std::unique_ptr<llvm::Module> module_;
-  std::vector<std::string> assumed_constants_;
+  std::vector<KernelInterface> interfaces_;
 };
 
-[[noreturn]] void fail(const KernelSource& source, const std::string& message) {
-  throw CompileError("[" + source.kernel + "] " + message);
+[[noreturn]] void fail(const std::string& kernel, const std::string& message) {
+  throw CompileError("[" + kernel + "] " + message);
 }
 
 // Runs clang over `source`. `use` gets what came of it, while clang still lives. False when clang
 // refused casts that may go through float: `met` has gained their operands for another try.
 template <typename Use>
-bool try_parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lines,
-               CastOperands& met, Use use) {
+bool try_parse(const KernelSource& source, llvm::LLVMContext* context, Wrappers wrappers,
+               bool with_lines, CastOperands& met, Use use) {
   RewrittenText main = rewrite_tokens(source.text, source.constants, met[""]);
   llvm::IntrusiveRefCntPtr<KernelFiles> files(
       new KernelFiles(source.directory, source.constants, met));
@@ -143,22 +162,86 @@ bool try_parse(const KernelSource& source, llvm::LLVMContext* context, bool with
   const auto buffer = llvm::MemoryBuffer::getMemBuffer(text, source_file);
   compiler.getFrontendOpts().Inputs = {
       clang::FrontendInputFile(buffer->getMemBufferRef(), clang::InputKind(clang::Language::CXX))};
-  ParseKernels action(context, attributes, diagnostics, source, *files);
+  ParseKernels action(context, wrappers, attributes, diagnostics, source, *files);
   const bool succeeded = compiler.ExecuteAction(action);
   if (diagnostics.add_operands(met)) return false;
   if (diagnostics.has_errors()) throw CompileError(diagnostics.text());
   if (!succeeded || action.entries() == nullptr || !action.entries()->was_reached()) {
-    fail(source, "error: clang could not read the source");
+    fail(source.kernel, "error: clang could not read the source");
   }
   use(action);
   return true;
 }
 
 template <typename Use>
-void parse(const KernelSource& source, llvm::LLVMContext* context, bool with_lines, Use use) {
+void parse(const KernelSource& source, llvm::LLVMContext* context, Wrappers wrappers,
+           bool with_lines, Use use) {
   CastOperands met;
-  while (!try_parse(source, context, with_lines, met, use)) {
+  while (!try_parse(source, context, wrappers, with_lines, met, use)) {
   }
+}
+
+// What clang emitted, as scalar IR.
+void make_scalar(llvm::Module& module, const std::string& kernel, const std::string& symbol,
+                 MathMode math, ScalarForm form, const LoweringTraits& traits,
+                 KernelInterface& interface) {
+  const std::string problem = make_scalar(module, symbol.c_str(), math, form, traits, interface);
+  if (!problem.empty()) fail(kernel, "error: " + problem);
+  if (interface.threadgroup_bytes > most_threadgroup_bytes) {
+    fail(kernel, "error: threadgroup variables take " +
+                     std::to_string(interface.threadgroup_bytes) + " bytes, at most " +
+                     std::to_string(most_threadgroup_bytes) + " are possible");
+  }
+}
+
+// The function `symbol` of the module `bitcode` and all that it refers to; what else there is, is
+// not even read.
+std::unique_ptr<llvm::Module> extract(const std::string& bitcode, const std::string& symbol,
+                                      llvm::LLVMContext& context) {
+  auto check = [](llvm::Error error) {
+    if (error) throw std::logic_error("[jit] " + llvm::toString(std::move(error)));
+  };
+  auto read = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bitcode, symbol), context);
+  check(read ? llvm::Error::success() : read.takeError());
+  std::unique_ptr<llvm::Module> module = std::move(*read);
+  std::vector<llvm::Function*> open;
+  if (llvm::Function* entry = module->getFunction(symbol)) open.push_back(entry);
+  std::set<const llvm::Value*> seen(open.begin(), open.end());
+  std::vector<const llvm::User*> users;
+  auto refer = [&](const llvm::Value* value) {
+    auto* user = llvm::dyn_cast<llvm::Constant>(value);
+    if (user == nullptr || !seen.insert(user).second) return;
+    if (auto* function = llvm::dyn_cast<llvm::Function>(user)) {
+      open.push_back(const_cast<llvm::Function*>(function));
+    } else {
+      users.push_back(user);
+    }
+  };
+  for (const llvm::GlobalVariable& global : module->globals()) refer(&global);
+  while (!open.empty() || !users.empty()) {
+    if (!users.empty()) {
+      const llvm::User* user = users.back();
+      users.pop_back();
+      for (const llvm::Use& use : user->operands()) refer(use);
+      continue;
+    }
+    llvm::Function* function = open.back();
+    open.pop_back();
+    check(function->materialize());
+    for (const llvm::Instruction& instruction : llvm::instructions(*function)) {
+      for (const llvm::Use& use : instruction.operands()) refer(use);
+    }
+  }
+  for (llvm::Function& function : *module) {
+    if (!function.isMaterializable()) continue;
+    function.deleteBody();
+    function.setComdat(nullptr);
+  }
+  check(module->materializeAll());
+  for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
+    if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
+  }
+  return module;
 }
 
 }  // namespace
@@ -168,22 +251,46 @@ std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLV
                                            const LoweringTraits& traits) {
   std::unique_ptr<llvm::Module> module;
   run_guarded([&] {
-    parse(source, &context, form != ScalarForm::optimised, [&](ParseKernels& action) {
-      const Kernel* kernel = action.entries()->selected();
-      if (kernel == nullptr) fail(source, "error: " + action.entries()->missing_kernel());
-      result = kernel->interface;
-      result.assumed_constants = action.assumed_constants();
+    parse(source, &context, Wrappers::selected, form != ScalarForm::optimised,
+          [&](ParseKernels& action) {
+            std::vector<KernelInterface> interfaces = action.take_interfaces();
+            if (interfaces.empty())
+              fail(source.kernel, "error: " + action.entries()->missing_kernel());
+            result = std::move(interfaces[0]);
+            module = action.take_module();
+          });
+    if (module == nullptr) fail(source.kernel, "error: clang made no code");
+    make_scalar(*module, source.kernel, entry_symbol, source.math, form, traits, result);
+  });
+  return module;
+}
+
+ParsedSource::ParsedSource(const KernelSource& source) : name_(source.kernel), math_(source.math) {
+  run_guarded([&] {
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> module;
+    parse(source, &context, Wrappers::every, true, [&](ParseKernels& action) {
+      kernels_ = action.take_interfaces();
       module = action.take_module();
     });
-    if (module == nullptr) fail(source, "error: clang made no code");
-    const std::string problem =
-        make_scalar(*module, entry_symbol, source.math, form, traits, result);
-    if (!problem.empty()) fail(source, "error: " + problem);
-    if (result.threadgroup_bytes > most_threadgroup_bytes) {
-      fail(source, "error: threadgroup variables take " + std::to_string(result.threadgroup_bytes) +
-                       " bytes, at most " + std::to_string(most_threadgroup_bytes) +
-                       " are possible");
-    }
+    if (module == nullptr) fail(name_, "error: clang made no code");
+    llvm::raw_string_ostream stream(bitcode_);
+    llvm::WriteBitcodeToFile(*module, stream);
+  });
+}
+
+ParsedSource::~ParsedSource() = default;
+
+std::unique_ptr<llvm::Module> ParsedSource::to_scalar_ir(size_t number, llvm::LLVMContext& context,
+                                                         KernelInterface& result, ScalarForm form,
+                                                         const LoweringTraits& traits) const {
+  std::unique_ptr<llvm::Module> module;
+  run_guarded([&] {
+    const std::string symbol = entry_symbol + std::to_string(number);
+    module = extract(bitcode_, symbol, context);
+    if (form == ScalarForm::optimised) llvm::StripDebugInfo(*module);
+    result = kernels_[number];
+    make_scalar(*module, result.entry, symbol, math_, form, traits, result);
   });
   return module;
 }
@@ -191,7 +298,7 @@ std::unique_ptr<llvm::Module> to_scalar_ir(const KernelSource& source, llvm::LLV
 std::vector<KernelInterface> list_kernels(const KernelSource& source) {
   std::vector<KernelInterface> result;
   run_guarded([&] {
-    parse(source, nullptr, false, [&](ParseKernels& action) {
+    parse(source, nullptr, Wrappers::none, false, [&](ParseKernels& action) {
       for (const Kernel& kernel : action.entries()->kernels()) result.push_back(kernel.interface);
     });
   });

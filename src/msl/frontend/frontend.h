@@ -32,6 +32,28 @@ inline constexpr const char* source_file = "/holdfast/user/kernel.metal";
 // What only IR tells (written, threadgroup_bytes) is filled in as far as declarations say it.
 std::vector<KernelInterface> list_kernels(const KernelSource& source);
 
+// A source that is parsed once, for all of its kernels. Never changes: any number of threads may
+// use it, each with a context of its own.
+class ParsedSource {
+ public:
+  // `source.entry` says nothing here. Throws CompileError, also where only one kernel is wrong.
+  explicit ParsedSource(const KernelSource& source);
+  ~ParsedSource();
+  // As list_kernels gives them; with KernelSource::assume_missing_constants, also which constants
+  // they assume.
+  const std::vector<KernelInterface>& kernels() const { return kernels_; }
+  // Kernel `number` as to_scalar_ir(source, …) gives it.
+  std::unique_ptr<llvm::Module> to_scalar_ir(size_t number, llvm::LLVMContext& context,
+                                             KernelInterface& result, ScalarForm form,
+                                             const LoweringTraits& traits = {}) const;
+
+ private:
+  const std::string name_;
+  const MathMode math_;
+  std::vector<KernelInterface> kernels_;
+  std::string bitcode_;  // of all of them
+};
+
 // What is wrong with `module` as scalar IR, one sentence; empty when nothing is.
 std::string check_scalar_ir(const llvm::Module& module, const KernelInterface& interface);
 

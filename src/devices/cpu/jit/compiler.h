@@ -36,6 +36,11 @@ struct CompileOptions {
   std::string dump_directory;  // HOLDFAST_DUMP_KERNELS; not part of a key
 };
 
+// What images of kernels for the CPU are called (devices/image_writer.h).
+inline std::string image_name(InstructionSet set) {
+  return instruction_set_name(set) + ("-" + std::to_string(abi_version));
+}
+
 // Machine code of one kernel, and all that running it needs to know. Serialised as it is into the
 // disk cache.
 struct CompiledKernel {
@@ -53,6 +58,18 @@ struct CompiledKernel {
 
 using msl::CompileError;
 
+// A source that was read once, for compiling its kernels one after the other, or at once on several
+// threads.
+class ParsedKernels {
+ public:
+  virtual ~ParsedKernels() = default;
+  // With KernelInterface::assumed_constants.
+  virtual const std::vector<msl::KernelInterface>& kernels() const = 0;
+  // Kernel `number` as Compiler::compile and compile_to_ptx give it.
+  virtual CompiledKernel compile(size_t number, const CompileOptions& options) const = 0;
+  virtual cuda::PtxKernel compile_to_ptx(size_t number, const cuda::PtxOptions& options) const = 0;
+};
+
 class Compiler {
  public:
   virtual ~Compiler() = default;
@@ -66,6 +83,9 @@ class Compiler {
   // The kernel for an NVIDIA GPU. Throws and may be called as `compile`.
   virtual cuda::PtxKernel compile_to_ptx(const msl::KernelSource& source,
                                          const cuda::PtxOptions& options) = 0;
+  // All kernels of a source; function constants that it does not say are assumed to be 0 or false.
+  // Throws as `compile`.
+  virtual std::unique_ptr<const ParsedKernels> parse(const msl::KernelSource& source) = 0;
 };
 
 // The compiler of libholdfast-jit, loaded at the first call. Throws std::runtime_error that says

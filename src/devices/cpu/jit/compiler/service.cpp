@@ -293,6 +293,70 @@ class Job {
   std::string remarks_;
 };
 
+// Compiles a kernel of `source` whose scalar IR is what `read` gives.
+template <typename Read>
+CompiledKernel compile_kernel(const msl::KernelSource& source, const CompileOptions& options,
+                              Read read) {
+  char identity[20];
+  std::snprintf(identity, sizeof(identity), "%08zx",
+                std::hash<std::string>()(source.text) & 0xffffffff);
+  Dump dump(options.dump_directory, source.kernel,
+            std::string(identity) + "." + instruction_set_name(options.instruction_set));
+  dump.text("metal", source.text);
+  Steps steps;
+  llvm::LLVMContext context;
+  msl::KernelInterface interface;
+  std::unique_ptr<llvm::Module> module =
+      read(context, interface,
+           options.lowering == Lowering::checked ? msl::ScalarForm::as_written
+                                                 : msl::ScalarForm::with_lines);
+  steps.done("the front-end", *module);
+  std::string race;
+  if (options.lowering != Lowering::checked) {
+    race = race_in(*module, interface, options.threadgroup, source);
+    steps.done("the look for missing barriers", *module);
+  }
+  CompiledKernel kernel =
+      Job(interface, options, source.kernel, dump, steps, &source).run(std::move(module));
+  kernel.race = std::move(race);
+  return kernel;
+}
+
+class Parsed final : public ParsedKernels {
+ public:
+  explicit Parsed(msl::KernelSource source) : source_(std::move(source)), parsed_(source_) {}
+
+  const std::vector<msl::KernelInterface>& kernels() const override { return parsed_.kernels(); }
+
+  CompiledKernel compile(size_t number, const CompileOptions& options) const override {
+    CompiledKernel kernel;
+    msl::run_guarded([&] {
+      msl::KernelSource source = source_;
+      source.kernel = source.entry = kernels()[number].entry;
+      kernel = compile_kernel(source, options, [&](auto& context, auto& interface, auto form) {
+        return parsed_.to_scalar_ir(number, context, interface, form);
+      });
+    });
+    return kernel;
+  }
+
+  cuda::PtxKernel compile_to_ptx(size_t number, const cuda::PtxOptions& options) const override {
+    cuda::PtxKernel kernel;
+    msl::run_guarded([&] {
+      llvm::LLVMContext context;
+      msl::KernelInterface interface;
+      std::unique_ptr<llvm::Module> module = parsed_.to_scalar_ir(
+          number, context, interface, msl::ScalarForm::optimised, cuda::traits_of(options));
+      kernel = cuda::compile_to_ptx(std::move(module), interface, options);
+    });
+    return kernel;
+  }
+
+ private:
+  const msl::KernelSource source_;
+  const msl::ParsedSource parsed_;
+};
+
 class Service final : public Compiler {
  public:
   const std::string& version() const override {
@@ -307,7 +371,11 @@ class Service final : public Compiler {
   CompiledKernel compile(const msl::KernelSource& source, const CompileOptions& options) override {
     CompiledKernel kernel;
     // All that the compilation owns is on the guarded thread: when LLVM gives up, it stays there.
-    msl::run_guarded([&] { kernel = compile_here(source, options); });
+    msl::run_guarded([&] {
+      kernel = compile_kernel(source, options, [&](auto& context, auto& interface, auto form) {
+        return msl::to_scalar_ir(source, context, interface, form);
+      });
+    });
     return kernel;
   }
 
@@ -316,32 +384,10 @@ class Service final : public Compiler {
     return cuda::compile_to_ptx(source, options);
   }
 
- private:
-  static CompiledKernel compile_here(const msl::KernelSource& source,
-                                     const CompileOptions& options) {
-    char identity[20];
-    std::snprintf(identity, sizeof(identity), "%08zx",
-                  std::hash<std::string>()(source.text) & 0xffffffff);
-    Dump dump(options.dump_directory, source.kernel,
-              std::string(identity) + "." + instruction_set_name(options.instruction_set));
-    dump.text("metal", source.text);
-    Steps steps;
-    llvm::LLVMContext context;
-    msl::KernelInterface interface;
-    std::unique_ptr<llvm::Module> module =
-        msl::to_scalar_ir(source, context, interface,
-                          options.lowering == Lowering::checked ? msl::ScalarForm::as_written
-                                                                : msl::ScalarForm::with_lines);
-    steps.done("the front-end", *module);
-    std::string race;
-    if (options.lowering != Lowering::checked) {
-      race = race_in(*module, interface, options.threadgroup, source);
-      steps.done("the look for missing barriers", *module);
-    }
-    CompiledKernel kernel =
-        Job(interface, options, source.kernel, dump, steps, &source).run(std::move(module));
-    kernel.race = std::move(race);
-    return kernel;
+  std::unique_ptr<const ParsedKernels> parse(const msl::KernelSource& source) override {
+    msl::KernelSource all = source;
+    all.assume_missing_constants = true;
+    return std::make_unique<Parsed>(std::move(all));
   }
 };
 

@@ -1,0 +1,18 @@
+# Copies the images that another build has made, and makes empty ones where it has none.
+# Run by the build: cmake -DFROM=folder -DTO=folder -DNAMES=copy,creation -P take_kernel_images.cmake
+cmake_minimum_required(VERSION 3.25)
+string(REPLACE "," ";" names "${NAMES}")
+set(missing "")
+foreach(name IN LISTS names)
+  if(EXISTS "${FROM}/${name}.images")
+    file(COPY_FILE "${FROM}/${name}.images" "${TO}/${name}.images" ONLY_IF_DIFFERENT)
+  else()
+    file(WRITE "${TO}/${name}.none" "")
+    file(COPY_FILE "${TO}/${name}.none" "${TO}/${name}.images" ONLY_IF_DIFFERENT)
+    file(REMOVE "${TO}/${name}.none")
+    list(APPEND missing "${name}")
+  endif()
+endforeach()
+if(missing)
+  message("holdfast: ${FROM} has no images of: ${missing}. Without a compiler, GPU ops that need these kernels run on the host.")
+endif()
