@@ -89,8 +89,7 @@ void add_chain(Report& report, const Options& options, const std::string& name, 
 void run_gpu(Report& report, const Options& options) {
   const Stream stream = default_stream(Device::gpu);
   StreamContext here(stream);
-  const double first =
-      seconds_of([] { eval(array({1.0F, 2.0F}) + array({3.0F, 4.0F})); });
+  const double first = seconds_of([] { eval(array({1.0F, 2.0F}) + array({3.0F, 4.0F})); });
   report.add({.name = "first result of the process",
               .value = first * 1e3,
               .unit = "ms",
@@ -101,14 +100,18 @@ void run_gpu(Report& report, const Options& options) {
   eval(small, one);
   {
     FusionScope off(false);
-    add_chain(report, options, "chain of adds of 64 KiB, not fused", 1.3,
-              [&](const array& x) { return x + one; }, small);
+    add_chain(
+        report, options, "chain of adds of 64 KiB, not fused", 1.3,
+        [&](const array& x) { return x + one; }, small);
   }
   auto custom = fast::metal_kernel("increment", {"x"}, {"y"}, increment);
-  add_chain(report, options, "chain of a custom kernel of 64 KiB", 1.3, [&](const array& x) {
-    return custom({x}, {x.shape()}, {float32}, {16 * 1024, 1, 1}, {256, 1, 1}, {}, std::nullopt,
-                  false, stream)[0];
-  }, small);
+  add_chain(
+      report, options, "chain of a custom kernel of 64 KiB", 1.3,
+      [&](const array& x) {
+        return custom({x}, {x.shape()}, {float32}, {16 * 1024, 1, 1}, {256, 1, 1}, {}, std::nullopt,
+                      false, stream)[0];
+      },
+      small);
   Samples trip = sample(options.seconds() / 4, [&] { (one + one).item<float>(); });
   report.add({.name = "add + eval + item",
               .value = trip.median() * 1e6,
@@ -128,8 +131,8 @@ void run_gpu(Report& report, const Options& options) {
   };
   const array expected = astype(fast::rms_norm(x, w, 1e-5F, Device::cpu), float32, Device::cpu);
   const array got = astype(run_norm(), float32, Device::cpu);
-  if (const float off = max(abs(subtract(got, expected, Device::cpu), Device::cpu), Device::cpu)
-                            .item<float>();
+  if (const float off =
+          max(abs(subtract(got, expected, Device::cpu), Device::cpu), Device::cpu).item<float>();
       !(off <= 0.01F))
     throw std::runtime_error("[bench] the custom RMS norm is off by " + std::to_string(off));
   add_rate(report, options, "RMS norm of rows, custom kernel (guarded)", row_bytes, 3.6, run_norm);

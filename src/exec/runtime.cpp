@@ -62,7 +62,11 @@ void Runtime::make_gpu() {
   std::lock_guard guard(making_);
   auto* make = make_gpu_.load();
   if (!make) return;
-  install_gpu(make());
+  if (std::unique_ptr<Device> gpu = make()) {
+    install_gpu(std::move(gpu));
+  } else {
+    make_gpu_.store(nullptr, std::memory_order_release);
+  }
 }
 
 void Runtime::install_gpu(std::unique_ptr<Device> gpu) {

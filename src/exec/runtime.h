@@ -40,8 +40,8 @@ class Runtime {
   CpuDevice& cpu_device() { return *cpu_; }
   // Runs the work of Device::gpu from now on, in place of the CPU's cores: before it has any queue.
   void install_gpu(std::unique_ptr<Device> gpu);
-  // The same for a GPU that costs time to start: made when it is first asked for. What `make`
-  // throws goes to who asked, each time.
+  // The same for a GPU that costs time to start: made when it is first asked for. Null from `make`:
+  // there is none; what it throws goes to who asked, each time.
   void install_gpu_later(std::unique_ptr<Device> (*make)()) { make_gpu_.store(make); }
   // What runs the work of a device as programs name it.
   Device& device(const holdfast::Device& named) {

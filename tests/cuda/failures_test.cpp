@@ -110,6 +110,28 @@ TEST_CASE_FIXTURE(OnFakeGpu, "any call of the driver may fail") {
   CHECK_FALSE(gpu.is_lost());
 }
 
+TEST_CASE_FIXTURE(OnFakeGpu, "each function of the driver may fail") {
+  Ref<exec::Pipeline> kernel = affine_kernel();
+  for (const char* symbol : {
+#define FUNCTION(member, symbol, ...) symbol,
+#include "devices/cuda/driver_functions.def"
+#undef FUNCTION
+       }) {
+    CAPTURE(symbol);
+    // Out of memory is an error of the allocator.
+    for (int code : {invalid_value, 2}) {
+      fake.fail_call(1, code, symbol);
+      try {
+        CHECK(run_program(kernel) == result_of_program());
+      } catch (const std::exception&) {
+      }
+      fake.fail_call(0, 0);
+      CHECK(run_program(kernel) == result_of_program());
+    }
+  }
+  CHECK_FALSE(gpu.is_lost());
+}
+
 TEST_CASE_FIXTURE(OnFakeGpu, "memory that ends is found before the op is encoded") {
   Ref<exec::Pipeline> kernel = affine_kernel();
   Stream stream = new_stream(Device::gpu);
@@ -163,7 +185,12 @@ std::string lose_the_gpu(FakeDriver& fake, const std::string& symbol) {
     }
     return false;
   };
-  if (!is_lost([&] { eval(open); })) return "the op in flight did not fail";
+  // A copy to the host is found when the host asks.
+  if (symbol == "cuMemcpyDtoHAsync_v2") {
+    if (!is_lost([&] { values_of(there); })) return "the copy did not fail";
+  } else if (!is_lost([&] { eval(open); })) {
+    return "the op in flight did not fail";
+  }
   if (!is_lost([&] { values_of(there); })) return "what only the GPU had lives";
   if (!is_lost([&] { eval(affine(kernel, x, 1, 0, stream)); })) return "a later op did not fail";
   if (!is_lost([&] { affine_kernel(); })) return "a kernel was loaded";
@@ -183,7 +210,8 @@ TEST_CASE("child: the GPU is lost") {
 
 TEST_CASE("after a fault the GPU is lost, and the rest goes on") {
   if (controlled::enabled()) return;  // child processes
-  for (std::string symbol : {"cuGraphLaunch", "cuStreamWriteValue64_v2", "cuLaunchKernel"}) {
+  for (std::string symbol :
+       {"cuGraphLaunch", "cuStreamWriteValue64_v2", "cuLaunchKernel", "cuMemcpyDtoHAsync_v2"}) {
     CAPTURE(symbol);
     const ChildResult result =
         run_child("child: the GPU is lost", {"HOLDFAST_TEST_SYMBOL=" + symbol});

@@ -42,6 +42,10 @@ struct FakeStream {
 struct FakeModule {
   const FakeKernel* kernel;
   std::string symbol;
+  ParameterLayout layout() const {
+    return parameter_layout(kernel->interface, kernel->is_guarded,
+                            kernel->has_inline_constants && symbol == "rows");
+  }
 };
 
 // A function of a module, which a launch names for as long as the module is loaded.
@@ -211,8 +215,7 @@ class State {
       }
     }
     const FakeKernel& kernel = *launch.module->kernel;
-    const ParameterLayout layout =
-        parameter_layout(kernel.interface, kernel.is_guarded, kernel.has_inline_constants);
+    const ParameterLayout layout = launch.module->layout();
     const size_t count = kernel.interface.arguments.size();
     std::vector<char> block = launch.block;
     FakeLaunch run;
@@ -509,8 +512,7 @@ class State {
         node.shared_bytes > 48 * 1024)
       return false;
     const FakeKernel& kernel = *launch.module->kernel;
-    const ParameterLayout layout =
-        parameter_layout(kernel.interface, kernel.is_guarded, kernel.has_inline_constants);
+    const ParameterLayout layout = launch.module->layout();
     launch.block.resize(layout.bytes);
     const size_t count = kernel.interface.arguments.size();
     for (size_t i = 0; i < count; ++i)
@@ -662,9 +664,9 @@ CompiledKernel FakeDriver::add(const std::string& name, FakeKernel kernel) {
   compiled.interface = kernel.interface;
   compiled.guarded = kernel.is_guarded;
   compiled.can_be_cancelled = !kernel.has_inline_constants;
-  compiled.has_inline_constants = kernel.has_inline_constants;
-  compiled.images.push_back({Positions::rows, 16, true, "rows", code + "\nrows"});
-  compiled.images.push_back({Positions::general, 1, false, "general", code + "\ngeneral"});
+  compiled.images.push_back(
+      {Positions::rows, 16, true, kernel.has_inline_constants, "rows", code + "\nrows"});
+  compiled.images.push_back({Positions::general, 1, false, false, "general", code + "\ngeneral"});
   state.kernels[code] = new FakeKernel(std::move(kernel));
   return compiled;
 }

@@ -69,8 +69,8 @@ TEST_CASE("a kernel for a GPU goes through bytes") {
   kernel.interface.entry = "k";
   kernel.interface.arguments = {fake_argument("in", 0, false), fake_argument("out", 1, true)};
   kernel.guarded = kernel.can_be_cancelled = true;
-  kernel.images.push_back({cuda::Positions::rows, 16, true, "k", "fast"});
-  kernel.images.push_back({cuda::Positions::general, 1, false, "k", "slow"});
+  kernel.images.push_back({cuda::Positions::rows, 16, true, true, "k", "fast"});
+  kernel.images.push_back({cuda::Positions::general, 1, false, false, "k", "slow"});
   const std::string bytes = kernel.to_bytes();
   auto read = cuda::CompiledKernel::from_bytes(bytes);
   REQUIRE(read);

@@ -1,9 +1,12 @@
 // Command lists on the fake GPU: their values, their graphs, what they wait for, what they hold.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "cuda/fake_ops.h"
+#include "kernel_library/temporary_folder.h"
+#include "support/gate.h"
 #include "support/threads.h"
 
 using namespace holdfast;
@@ -47,6 +50,62 @@ TEST_CASE_FIXTURE(OnFakeGpu, "a list of one topology has one graph") {
   run(3, 3);
   CHECK(fake.calls("cuGraphInstantiateWithFlags") == built + 1);
   CHECK(fake.calls("cuGraphLaunch") == launched + 5);
+}
+
+TEST_CASE_FIXTURE(OnFakeGpu, "the image fits the dispatch") {
+  std::string image;
+  Ref<exec::Pipeline> kernel =
+      make_fake_kernel("which", true, [&](const FakeLaunch& launch) { image = launch.symbol; });
+  Stream stream = new_stream(Device::gpu);
+  auto run = [&](const array& x, int threads, int group, bool in_place = false) {
+    eval(make_op(
+        "which", stream, {x}, x.shape(),
+        [&](Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+          encoder.allocate(outputs[0]);
+          const int64_t parameters = 0;
+          const array& in = in_place ? outputs[0] : inputs[0];
+          KernelBinding bindings[] = {KernelBinding::input(in), KernelBinding::output(outputs[0]),
+                                      KernelBinding::bytes(&parameters, 8)};
+          encoder.dispatch(*kernel, bindings, {static_cast<uint32_t>(threads)},
+                           {static_cast<uint32_t>(group)});
+        }));
+    return image;
+  };
+  array x = leaf_of(iota(64));
+  array y = affine(affine_kernel(), x, 1, 0, stream);  // the GPU's
+  eval(y);
+  CHECK(run(y, 64, 32) == "rows");
+  CHECK(run(y, 40, 32) == "general");
+  CHECK(run(y, 48, 16) == "general");
+  CHECK(run(y, 64, 32, true) == "general");
+  CHECK(run(slice(y, {4}, {36}), 32, 32) == "rows");
+  CHECK(run(slice(y, {1}, {33}), 32, 32) == "general");
+}
+
+TEST_CASE_FIXTURE(OnFakeGpu, "a capture sees what a GPU computes, one command at a time") {
+  TemporaryFolder folder;
+  Ref<exec::Pipeline> kernel = affine_kernel();
+  Stream stream = new_stream(Device::gpu);
+  metal::start_capture(folder.path() + "/capture.hfcap");
+  array y = leaf_of(iota(100));
+  for (int i = 0; i < 6; ++i) y = affine(kernel, y, 2, i, stream);
+  Values expected = iota(100);
+  for (int i = 0; i < 6; ++i) expected = affine_of(expected, 2, i);
+  CHECK(values_of(y) == expected);
+  metal::stop_capture();
+}
+
+TEST_CASE_FIXTURE(OnFakeGpu, "what was cancelled before it started fails") {
+  Ref<exec::Pipeline> kernel = affine_kernel();
+  Stream stream = new_stream(Device::gpu), host = new_stream(Device::cpu);
+  Gate gate(host);
+  array blocked = add(leaf_of(iota(10)), array(1), host);
+  array y = affine(kernel, blocked, 1, 1, stream);
+  async_eval({y});
+  cancel(stream);
+  gate.open();
+  CHECK_THROWS_AS(values_of(y), Cancelled);
+  CHECK(values_of(affine(kernel, leaf_of(iota(10)), 1, 1, stream)) == iota(10, 1));
 }
 
 TEST_CASE_FIXTURE(OnFakeGpu, "the number of graphs is bounded") {

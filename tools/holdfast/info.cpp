@@ -50,8 +50,7 @@ int run_info(Arguments arguments) {
   std::printf("threads          %d of %d that this process may use\n", machine.library_threads,
               machine.threads);
   std::printf("kernels          %s (this processor runs: %s)\n", machine.kernels, built.c_str());
-  std::printf("default device   %s\n",
-              is_gpu ? "gpu" : "cpu");
+  std::printf("default device   %s\n", is_gpu ? "gpu" : "cpu");
   std::printf("gpu              %s\n", describe_gpu().c_str());
   std::string folder = exec::DiskCache::default_folder();
   std::printf("custom kernels   %s\n",

@@ -17,6 +17,8 @@ struct KernelImage {
   // It counts on: addresses that are multiples of this, written arguments that overlap with none.
   uint32_t alignment = 1;
   bool distinct = false;
+  // What is bound to constant memory stands in the parameters: bytes, no more than fit there.
+  bool has_inline_constants = false;
   std::string symbol;
   std::string code;  // a cubin, or PTX text
 };
@@ -24,10 +26,8 @@ struct KernelImage {
 // The preferred image first; the last one runs every dispatch.
 struct CompiledKernel {
   msl::KernelInterface interface;
-  // As they were compiled: all images have one layout of parameters.
   bool guarded = false;
   bool can_be_cancelled = false;
-  bool has_inline_constants = false;
   std::vector<KernelImage> images;
 
   std::string to_bytes() const;
@@ -35,9 +35,9 @@ struct CompiledKernel {
   static std::optional<CompiledKernel> from_bytes(std::string_view bytes);
 };
 
-// What the images of a kernel are compiled with, beside what `options` says: its target, its guards.
-// Kernels of the library look at the alignment of what they are given themselves, and get no arrays
-// in constant memory.
+// What the images of a kernel are compiled with, beside what `options` says: its target, its
+// guards. Kernels of the library look at the alignment of what they are given themselves, and get
+// no arrays in constant memory.
 CompiledKernel compile_images(const std::function<PtxKernel(const PtxOptions&)>& compile,
                               PtxOptions options, bool is_of_library);
 

@@ -17,7 +17,9 @@ namespace {
 constexpr uint32_t abi_version = 1;
 
 // Machine code; else it is PTX.
-constexpr std::string_view elf_magic = "\x7f" "ELF";
+constexpr std::string_view elf_magic =
+    "\x7f"
+    "ELF";
 
 // The driver's linker makes machine code of PTX; without a GPU NVIDIA's assembler does, where it is
 // installed. Else the driver compiles the PTX each time that it is loaded.
@@ -116,9 +118,9 @@ class CudaTarget final : public exec::Target {
     ptx.target = architecture_;
     ptx.guarded = options.guarded;
     ptx.dump_directory = environment::settings().dump_kernels;
-    CompiledKernel kernel = compile_images(
-        [&](const PtxOptions& one) { return compiler.compile_to_ptx(source, one); }, ptx,
-        options.is_of_library);
+    CompiledKernel kernel =
+        compile_images([&](const PtxOptions& one) { return compiler.compile_to_ptx(source, one); },
+                       ptx, options.is_of_library);
     assemble_images(kernel);
     return kernel;
   }

@@ -112,10 +112,10 @@ class GpuDevice final : public exec::Scheduler, public exec::Device {
       is_shut_down_ = true;
       while (unfinished_ > 0 && sync::now() - start < limit) {
         for (size_t i = 0; i < queues_.size(); ++i) advance(*queues_[i], lock);
-        for (GpuQueue* queue : queues_) look_after(*queue, false);
+        for (GpuQueue* queue : queues_) look_after(*queue, true);
         if (unfinished_ == 0) break;
         lock.unlock();
-        sync::sleep_for(std::chrono::microseconds(50));
+        sync::sleep_for(std::chrono::microseconds(100));
         lock.lock();
       }
       is_stopping_ = true;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-
 namespace holdfast::cuda {
 namespace {
 
@@ -39,7 +38,6 @@ GpuKernel::GpuKernel(Gpu& gpu, std::string name, CompiledKernel kernel)
     : gpu_(gpu),
       name_(std::move(name)),
       kernel_(std::move(kernel)),
-      layout_(parameter_layout(kernel_.interface, kernel_.guarded, kernel_.has_inline_constants)),
       max_threads_(kernel_.interface.max_threads) {
   if (gpu.is_lost()) gpu.throw_loss();
   gpu.use();
@@ -48,6 +46,8 @@ GpuKernel::GpuKernel(Gpu& gpu, std::string name, CompiledKernel kernel)
   try {
     for (const KernelImage& image : kernel_.images) {
       Loaded& loaded = loaded_.emplace_back();
+      loaded.layout =
+          parameter_layout(kernel_.interface, kernel_.guarded, image.has_inline_constants);
       driver.load_module(&loaded.module, image.code.c_str());
       driver.function(&loaded.function, loaded.module, image.symbol.c_str());
       // Registers may leave room for fewer threads than the kernel was compiled for.
@@ -95,13 +95,6 @@ void GpuKernel::check(const exec::Dispatch& dispatch) const {
     const msl::KernelArgument& argument = kernel_.interface.arguments[i];
     if (argument.kind == msl::KernelArgument::Kind::threadgroup) {
       bytes += dispatch.threadgroup_bytes[i];
-    } else if (layout_.inline_places[i] != 0 && !dispatch.arguments[i].bytes) {
-      reject(name_, "its argument \"" + argument.name + "\" expects bytes, got an array");
-    } else if (layout_.inline_places[i] != 0 &&
-               dispatch.threadgroup_bytes[i] > layout_.inline_bytes[i]) {
-      reject(name_, "its argument \"" + argument.name + "\" has room for " +
-                        std::to_string(layout_.inline_bytes[i]) + " bytes, got " +
-                        std::to_string(dispatch.threadgroup_bytes[i]));
     }
   }
   constexpr uint32_t max_bytes = exec::KernelLimits{}.max_threadgroup_memory;
@@ -110,13 +103,17 @@ void GpuKernel::check(const exec::Dispatch& dispatch) const {
                       " bytes of threadgroup memory, the kernel needs " + std::to_string(bytes));
 }
 
-bool GpuKernel::fits(const KernelImage& image, const exec::Dispatch& dispatch,
-                     const Address* addresses) const {
+bool GpuKernel::fits(size_t which, const exec::Dispatch& dispatch, const Address* addresses) const {
+  const KernelImage& image = kernel_.images[which];
   if (image.positions != Positions::general &&
       !is_launch(dispatch, image.positions == Positions::rows))
     return false;
+  const ParameterLayout& own = layout(which);
   const std::vector<msl::KernelArgument>& arguments = kernel_.interface.arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
+    if (own.inline_places[i] != 0 &&
+        (!dispatch.arguments[i].bytes || dispatch.threadgroup_bytes[i] > own.inline_bytes[i]))
+      return false;
     if (addresses[i] == 0) continue;
     if (addresses[i] % image.alignment != 0) return false;
     if (!image.distinct || !arguments[i].written) continue;
@@ -131,23 +128,21 @@ bool GpuKernel::fits(const KernelImage& image, const exec::Dispatch& dispatch,
   return true;
 }
 
-Function GpuKernel::choose(const exec::Dispatch& dispatch, const Address* addresses,
-                           LaunchShape& shape) const {
-  size_t which = 0;
-  while (which + 1 < loaded_.size() && !fits(kernel_.images[which], dispatch, addresses)) ++which;
-  if (kernel_.images[which].positions == Positions::general) {
-    shape = {{1, 1, 1}, {1, 1, 1}};
-    for (int axis = 0; axis < 3; ++axis) {
-      shape.grid[0] *= static_cast<uint32_t>(groups_along(dispatch, axis));
-      shape.block[0] *= dispatch.threadgroup[axis];
-    }
-  } else {
-    for (int axis = 0; axis < 3; ++axis) {
-      shape.grid[axis] = static_cast<uint32_t>(groups_along(dispatch, axis));
-      shape.block[axis] = dispatch.threadgroup[axis];
-    }
+size_t GpuKernel::choose(const exec::Dispatch& dispatch, const Address* addresses) const {
+  size_t image = 0;
+  while (image + 1 < loaded_.size() && !fits(image, dispatch, addresses)) ++image;
+  return image;
+}
+
+LaunchShape GpuKernel::shape(size_t image, const exec::Dispatch& dispatch) const {
+  LaunchShape shape{{1, 1, 1}, {1, 1, 1}};
+  const bool has_one_row = kernel_.images[image].positions == Positions::general;
+  for (int axis = 0; axis < 3; ++axis) {
+    const int to = has_one_row ? 0 : axis;
+    shape.grid[to] *= static_cast<uint32_t>(groups_along(dispatch, axis));
+    shape.block[to] *= dispatch.threadgroup[axis];
   }
-  return loaded_[which].function;
+  return shape;
 }
 
 }  // namespace holdfast::cuda

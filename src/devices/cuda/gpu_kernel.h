@@ -30,7 +30,6 @@ class GpuKernel final : public exec::Pipeline {
   const msl::KernelInterface& interface() const override { return kernel_.interface; }
   void check(const exec::Dispatch& dispatch) const override;
 
-  const ParameterLayout& layout() const { return layout_; }
   bool is_guarded() const { return kernel_.guarded; }
   bool can_be_cancelled() const { return kernel_.can_be_cancelled; }
 
@@ -38,21 +37,22 @@ class GpuKernel final : public exec::Pipeline {
   bool is_first_outside_read() const { return !has_read_outside_.exchange(true); }
 
   // The image for a dispatch whose arguments have these addresses (by KernelInterface::arguments;
-  // zeros are not looked at), and its launch.
-  Function choose(const exec::Dispatch& dispatch, const Address* addresses,
-                  LaunchShape& shape) const;
+  // zeros are not looked at).
+  size_t choose(const exec::Dispatch& dispatch, const Address* addresses) const;
+  const ParameterLayout& layout(size_t image) const { return loaded_[image].layout; }
+  Function function(size_t image) const { return loaded_[image].function; }
+  LaunchShape shape(size_t image, const exec::Dispatch& dispatch) const;
 
  private:
-  bool fits(const KernelImage& image, const exec::Dispatch& dispatch,
-            const Address* addresses) const;
+  bool fits(size_t image, const exec::Dispatch& dispatch, const Address* addresses) const;
 
   Gpu& gpu_;
   const std::string name_;
   const CompiledKernel kernel_;
-  const ParameterLayout layout_;
   struct Loaded {
     Module module = nullptr;
     Function function = nullptr;
+    ParameterLayout layout;
   };
   std::vector<Loaded> loaded_;  // by image
   uint32_t max_threads_ = 0;

@@ -200,6 +200,7 @@ void GpuQueue::look_after(LaunchedList& oldest, bool asks_driver) noexcept {
   const uint64_t serial = oldest.list->serial;
   if (asks_driver && gpu_.try_to_use()) {
     const int code = gpu_.driver().query_stream.attempt(stream_);
+    if (code == result::deinitialized) gpu_.lose("the process is exiting");
     if (Error::is_sticky(code)) {
       try {
         gpu_.driver().fail(gpu_.driver().query_stream.name, code);
@@ -261,6 +262,20 @@ void GpuQueue::wait_for_others(const CommandList& list) {
   }
 }
 
+// The layout of the parameters of the image that the dispatch takes.
+const ParameterLayout& GpuQueue::choose_image(const CommandList& list, uint32_t index) {
+  const Command& command = list.commands[index];
+  const exec::Dispatch& dispatch = *command.dispatch;
+  addresses_.assign(dispatch.argument_count, 0);
+  for (uint32_t i = 0; i < dispatch.argument_count; ++i) {
+    if (!dispatch.arguments[i].bytes)
+      addresses_[i] = address_of(list, command, dispatch.arguments[i].place);
+  }
+  image_of_.resize(list.commands.size());
+  image_of_[index] = static_cast<uint8_t>(kernel_of(command).choose(dispatch, addresses_.data()));
+  return kernel_of(command).layout(image_of_[index]);
+}
+
 // Bytes of `memory` for the reports of the list, which come first, and for inline bytes that its
 // kernels take by address.
 size_t GpuQueue::plan_memory(LaunchedList& launched, const std::vector<bool>& runs) {
@@ -272,12 +287,13 @@ size_t GpuQueue::plan_memory(LaunchedList& launched, const std::vector<bool>& ru
     if (!runs[i] || command.kind != Command::Kind::dispatch) continue;
     const exec::Dispatch& dispatch = *command.dispatch;
     const GpuKernel& kernel = kernel_of(command);
+    const ParameterLayout& layout = choose_image(list, i);
     for (uint32_t k = 0; k < dispatch.argument_count; ++k) {
       const exec::DispatchArgument& argument = dispatch.arguments[k];
       if (!argument.errors.empty()) {
         launched.reports.push_back({i, k, reports});
         reports += round_up(sizeof(exec::ErrorReport));
-      } else if (argument.bytes && kernel.layout().inline_places[k] == 0) {
+      } else if (argument.bytes && layout.inline_places[k] == 0) {
         bytes += round_up(dispatch.threadgroup_bytes[k]);
       }
     }
@@ -327,11 +343,10 @@ void GpuQueue::encode(LaunchedList& launched) {
       const Command& command = list.commands[i];
       if (!runs[i] || command.kind != Command::Kind::dispatch) continue;
       const exec::Dispatch& dispatch = *command.dispatch;
+      const ParameterLayout& layout = kernel_of(command).layout(image_of_[i]);
       for (uint32_t k = 0; k < dispatch.argument_count; ++k) {
         const exec::DispatchArgument& argument = dispatch.arguments[k];
-        if (!argument.bytes || !argument.errors.empty() ||
-            kernel_of(command).layout().inline_places[k] != 0)
-          continue;
+        if (!argument.bytes || !argument.errors.empty() || layout.inline_places[k] != 0) continue;
         std::memcpy(launched.memory.host->bytes() + at, argument.bytes,
                     dispatch.threadgroup_bytes[k]);
         at += round_up(dispatch.threadgroup_bytes[k]);
@@ -476,12 +491,12 @@ void GpuQueue::add_kernel(LaunchedList& launched, uint32_t index, Segment::Node&
   const Command& command = list.commands[index];
   const exec::Dispatch& dispatch = *command.dispatch;
   const GpuKernel& kernel = kernel_of(command);
-  const ParameterLayout& layout = kernel.layout();
+  const size_t image = image_of_[index];
+  const ParameterLayout& layout = kernel.layout(image);
   const size_t first = (segment_.parameters.size() + 15) / 16 * 16;
   segment_.parameters.resize(first + layout.bytes);
   char* block = segment_.parameters.data() + first;
   auto put = [&](size_t at, const auto& value) { std::memcpy(block + at, &value, sizeof(value)); };
-  addresses_.assign(dispatch.argument_count, 0);
   size_t shared_bytes = 0;
   for (uint32_t i = 0; i < dispatch.argument_count; ++i) {
     const exec::DispatchArgument& argument = dispatch.arguments[i];
@@ -490,20 +505,21 @@ void GpuQueue::add_kernel(LaunchedList& launched, uint32_t index, Segment::Node&
       shared_bytes += round_up(dispatch.threadgroup_bytes[i]);
       continue;
     }
+    Address address = 0;
     if (!argument.errors.empty()) {
-      addresses_[i] = launched.memory.host->address() + launched.reports[next_report_++].place;
+      address = launched.memory.host->address() + launched.reports[next_report_++].place;
     } else if (!argument.bytes) {
-      addresses_[i] = address_of(list, command, argument.place);
+      address = address_of(list, command, argument.place);
     } else if (layout.inline_places[i] != 0) {
       std::memcpy(block + layout.inline_places[i], argument.bytes, dispatch.threadgroup_bytes[i]);
     } else {
-      addresses_[i] = launched.memory.device + next_byte_;
+      address = launched.memory.device + next_byte_;
       if (list.observers)
         std::memcpy(launched.memory.host->bytes() + next_byte_, argument.bytes,
                     dispatch.threadgroup_bytes[i]);
       next_byte_ += round_up(dispatch.threadgroup_bytes[i]);
     }
-    put(8 * i, addresses_[i]);
+    put(8 * i, address);
   }
   LaunchParameters parameters{};
   if (kernel.can_be_cancelled()) parameters.cancelled = words_.address() + 8;
@@ -521,7 +537,8 @@ void GpuQueue::add_kernel(LaunchedList& launched, uint32_t index, Segment::Node&
                 dispatch.argument_count * sizeof(exec::ArgumentRange));
   }
   node.kernel.pipeline = &kernel;
-  node.kernel.function = kernel.choose(dispatch, addresses_.data(), node.kernel.shape);
+  node.kernel.function = kernel.function(image);
+  node.kernel.shape = kernel.shape(image, dispatch);
   node.kernel.shared_bytes = static_cast<uint32_t>(shared_bytes);
   node.kernel.first_byte = static_cast<uint32_t>(first);
   node.kernel.byte_count = layout.bytes;

@@ -83,6 +83,7 @@ class GpuQueue final : public exec::DeviceQueue {
   Ref<exec::Failure> inherited(const LaunchedList& launched, uint32_t index) const noexcept;
 
   void wait_for_others(const exec::CommandList& list);
+  const ParameterLayout& choose_image(const exec::CommandList& list, uint32_t index);
   size_t plan_memory(LaunchedList& launched, const std::vector<bool>& runs);
   void add_upload(const exec::CommandList& list, const exec::Command& command);
   void add_node(LaunchedList& launched, uint32_t index);
@@ -112,6 +113,7 @@ class GpuQueue final : public exec::DeviceQueue {
   size_t next_report_ = 0;
   size_t next_byte_ = 0, used_report_bytes_ = 0;
   std::vector<Address> addresses_;
+  std::vector<uint8_t> image_of_;  // by command: of its kernel
 
   sync::SpinLock spare_lock_;
   std::vector<ListMemory> spare_;  // guarded by spare_lock_

@@ -21,8 +21,8 @@ CopyNode copy_node(const Segment::Node& node) {
   result.source.memory = result.target.memory = memory_of_device;
   result.source.device = node.copy.source;
   result.target.device = node.copy.target;
-  result.width = node.copy.bytes;
-  result.height = result.depth = 1;
+  result.source.pitch = result.target.pitch = result.width = node.copy.bytes;
+  result.source.height = result.target.height = result.height = result.depth = 1;
   return result;
 }
 
@@ -36,7 +36,7 @@ class KernelParameters {
  public:
   KernelParameters(const Segment& segment, const Segment::Node& node) {
     char* block = const_cast<char*>(segment.parameters.data()) + node.kernel.first_byte;
-    const size_t launch = node.kernel.pipeline->layout().launch;
+    const size_t launch = 8 * node.kernel.pipeline->interface().arguments.size();
     places_.reserve(launch / 8 + 1);
     for (size_t at = 0; at <= launch; at += 8) places_.push_back(block + at);
   }

@@ -89,7 +89,7 @@ inline uint32_t inline_room(const msl::KernelArgument& argument) {
   if (argument.kind != msl::KernelArgument::Kind::constant) return 0;
   // Of one structure, or of a short list.
   const uint32_t size = std::max(argument.element_size, 4u);
-  return (std::max(size, std::min(16 * size, 384u)) + 15) / 16 * 16;
+  return (std::max(size, std::min(32 * size, 768u)) + 15) / 16 * 16;
 }
 
 struct ParameterLayout {

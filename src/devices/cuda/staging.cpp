@@ -62,6 +62,7 @@ char* Staging::room(size_t& bytes) {
 
 void Staging::upload(Address target, const void* source, size_t bytes) {
   auto* from = static_cast<const char*>(source);
+  has_uploads_ = true;
   while (bytes > 0) {
     size_t part = bytes;
     char* staged = room(part);
@@ -77,10 +78,13 @@ void Staging::upload(Address target, const void* source, size_t bytes) {
 void Staging::download(Address source, void* target, size_t bytes) {
   Driver& driver = gpu_.driver();
   auto* to = static_cast<char*>(target);
-  driver.synchronize_stream(stream_);
-  used_ = 0;
-  filling_ = 0;
-  is_left_[0] = is_left_[1] = false;
+  if (has_uploads_) synchronize();
+  if (bytes <= half) {
+    driver.copy_out(memory_.bytes(), source, bytes, stream_);
+    driver.synchronize_stream(stream_);
+    std::memcpy(target, memory_.bytes(), bytes);
+    return;
+  }
   struct Part {
     size_t bytes = 0;
     Event copied = nullptr;
@@ -106,6 +110,11 @@ void Staging::download(Address source, void* target, size_t bytes) {
   take_out(before);
 }
 
-void Staging::synchronize() { gpu_.driver().synchronize_stream(stream_); }
+void Staging::synchronize() {
+  gpu_.driver().synchronize_stream(stream_);
+  used_ = 0;
+  filling_ = 0;
+  is_left_[0] = is_left_[1] = has_uploads_ = false;
+}
 
 }  // namespace holdfast::cuda

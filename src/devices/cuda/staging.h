@@ -76,6 +76,7 @@ class Staging {
   PinnedMemory memory_;
   OwnedEvent left_first_, left_second_;  // the copies of a half have been made
   bool is_left_[2] = {false, false};     // the event counts
+  bool has_uploads_ = false;             // that may still be on their way
   int filling_ = 0;
   size_t used_ = 0;
 };

@@ -263,14 +263,14 @@ class EntryBuilder {
 
   // Writes the OutsideReport of an access, if it is the first one of its kind.
   llvm::Function& report_function() {
-    constexpr const char* name = "holdfast_report";
-    if (llvm::Function* known = module_.getFunction(name)) return *known;
+    if (llvm::Function* known = module_.getFunction(report_function_name)) return *known;
     llvm::LLVMContext& context = module_.getContext();
     auto* pointer = llvm::PointerType::get(context, 0);
     auto* function = llvm::Function::Create(
         llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty()}, false),
-        llvm::GlobalValue::InternalLinkage, name, module_);
+        llvm::GlobalValue::InternalLinkage, report_function_name, module_);
     function->addFnAttr(llvm::Attribute::NoInline);
+    function->addFnAttr(llvm::Attribute::OptimizeNone);  // no copy for each site
     function->addFnAttr(llvm::Attribute::NoUnwind);
     function->addFnAttr("target-cpu", "sm_" + std::to_string(options_.target));
     auto* start = llvm::BasicBlock::Create(context, "start", function);

@@ -65,13 +65,16 @@ msl::LoweringTraits traits_of(const PtxOptions& options) {
 std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> module,
                                              const msl::KernelInterface& interface,
                                              const PtxOptions& options,
-                                             llvm::TargetMachine& machine, PtxKernel& result) {
+                                             llvm::TargetMachine& machine, PtxKernel& result,
+                                             const msl::KernelSource* source) {
   result.interface = interface;
   result.symbol = symbol_of(interface.entry);
   result.parameter_bytes =
       parameter_layout(interface, options.guarded, options.has_inline_constants).bytes;
-  llvm::StripDebugInfo(*module);
   msl::inline_shared_functions(*module);
+  // While lines are known.
+  if (options.guarded) jit::guard_accesses(only_function(*module), {interface, source});
+  llvm::StripDebugInfo(*module);
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
 
@@ -111,11 +114,7 @@ PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
                        "sm_" + std::to_string(options.target));
   if (dump) dump.module("scalar.ll", *module);
   PtxKernel result;
-  if (options.guarded) {
-    msl::inline_shared_functions(*module);
-    jit::guard_accesses(only_function(*module), {interface, source});
-  }
-  module = lower_to_nvptx(std::move(module), interface, options, *machine, result);
+  module = lower_to_nvptx(std::move(module), interface, options, *machine, result, source);
   if (dump) dump.module("lowered.ll", *module);
   optimise_entry(*module, *machine, result.symbol);
   if (options.can_be_cancelled) poll_unbounded_loops(*module->getFunction(result.symbol));

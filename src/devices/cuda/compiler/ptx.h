@@ -30,7 +30,8 @@ PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
 std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> module,
                                              const msl::KernelInterface& interface,
                                              const PtxOptions& options,
-                                             llvm::TargetMachine& machine, PtxKernel& result);
+                                             llvm::TargetMachine& machine, PtxKernel& result,
+                                             const msl::KernelSource* source = nullptr);
 // Then this, and what is left is conversions that finish_arithmetic (arithmetic.h) writes down.
 void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const std::string& symbol);
 
