@@ -99,7 +99,7 @@ function(holdfast_add_jit)
   add_executable(
     holdfast-aot
     "${PROJECT_SOURCE_DIR}/tools/aot/main.cpp" "${PROJECT_SOURCE_DIR}/src/base/machine.cpp" "${PROJECT_SOURCE_DIR}/src/devices/image_writer.cpp"
-    "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/kernel_format.cpp" "${PROJECT_SOURCE_DIR}/src/devices/cuda/ptx_format.cpp"
+    "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/kernel_format.cpp" "${PROJECT_SOURCE_DIR}/src/devices/cuda/compiled_kernel.cpp"
     "${PROJECT_SOURCE_DIR}/src/msl/interface_format.cpp")
   holdfast_build_settings(holdfast-aot)
   set_target_properties(holdfast-aot PROPERTIES UNITY_BUILD OFF)

@@ -19,6 +19,13 @@ class Cancelled : public ExecutionError {
   using ExecutionError::ExecutionError;
 };
 
+// A GPU stopped working, and does nothing more for this process: the arrays whose elements only it
+// had are lost. Those whose elements are on the host as well, and other devices, go on.
+class DeviceLost : public ExecutionError {
+ public:
+  using ExecutionError::ExecutionError;
+};
+
 // An allocation does not fit the memory limit, even after waiting for all work and emptying the
 // cache. Thrown before the op that needs the memory is encoded: it can be tried again.
 class OutOfMemory : public std::runtime_error {

@@ -15,7 +15,8 @@ constexpr Switch switches[] = {
     {"HOLDFAST_DEFAULT_DEVICE", "cpu", "device that ops run on when none is named: `cpu` or `gpu`"},
     {"HOLDFAST_GPU", "auto",
      "what the device `gpu` is: `native`: the CPU's cores and memory under a GPU's rules, at full "
-     "speed; `simulated`: a GPU with memory of its own, for tests; `auto`: `native`"},
+     "speed; `simulated`: a GPU with memory of its own, for tests; `cuda`: an NVIDIA GPU; `auto`: "
+     "`cuda` where there is one, else `native`"},
     {"HOLDFAST_MAX_OPS_PER_BUFFER", "256",
      "ops in a command list before it is committed (1 or more)"},
     {"HOLDFAST_MAX_MB_PER_BUFFER", "256",
@@ -46,6 +47,9 @@ constexpr Switch switches[] = {
      "looked at, and such a kernel may end the process"},
     {"HOLDFAST_CATCH_FAULTS", "1",
      "`0`: a memory fault inside a custom kernel ends the process, as any other does"},
+    {"HOLDFAST_WARM_TARGET", "",
+     "architecture of an NVIDIA GPU, as `sm_90`: kernels that the program uses are compiled for it "
+     "as well, into the kernel cache, for machines without the compiler"},
     {"HOLDFAST_DUMP_KERNELS", "",
      "folder that receives source, intermediate code, assembly and remarks of each kernel that is "
      "compiled; turns the disk cache off"},
@@ -195,11 +199,19 @@ Settings parse(Lookup lookup) {
   s.ring_folder = text("HOLDFAST_RING_DIR");
   s.capture_digests = boolean(lookup, "HOLDFAST_CAPTURE_DIGESTS", true);
   s.capture_references = boolean(lookup, "HOLDFAST_CAPTURE_REFERENCES", false);
+  if (const char* target = lookup("HOLDFAST_WARM_TARGET"); target && *target) {
+    const std::string_view name(target);
+    if (!name.starts_with("sm_")) reject("HOLDFAST_WARM_TARGET", target, "as in sm_90");
+    s.warm_architecture =
+        static_cast<int>(integer([](const char* text) { return text; }, target + 3, 0, 80, 999));
+  }
   if (const char* gpu = lookup("HOLDFAST_GPU"); gpu && *gpu) {
     std::string_view name(gpu);
-    if (name != "auto" && name != "native" && name != "simulated")
-      reject("HOLDFAST_GPU", gpu, "auto, native or simulated");
+    if (name != "auto" && name != "native" && name != "simulated" && name != "cuda")
+      reject("HOLDFAST_GPU", gpu, "auto, native, simulated or cuda");
+    if (name == "native") s.gpu = Gpu::native;
     if (name == "simulated") s.gpu = Gpu::simulated;
+    if (name == "cuda") s.gpu = Gpu::cuda;
   }
   if (const char* device = lookup("HOLDFAST_DEFAULT_DEVICE"); device && *device) {
     std::string_view name(device);

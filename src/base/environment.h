@@ -29,7 +29,7 @@ enum class GuardKernels : uint8_t { off, on, strict };
 
 // What Device::gpu is: `native`: the CPU's cores and memory under a GPU's rules; `simulated`: the
 // same cores with memory of its own.
-enum class Gpu : uint8_t { native, simulated };
+enum class Gpu : uint8_t { automatic, native, simulated, cuda };
 
 // The values, parsed and checked.
 struct Settings {
@@ -42,7 +42,8 @@ struct Settings {
   int max_ops_per_buffer = 256;
   size_t max_bytes_per_buffer = size_t{256} << 20;
   bool default_device_is_gpu = false;
-  Gpu gpu = Gpu::native;
+  Gpu gpu = Gpu::automatic;
+  int warm_architecture = 0;  // 90: sm_90; 0: none
   size_t kernel_cache_entries = 1024;
   bool disk_cache = true;
   uint64_t disk_cache_bytes = uint64_t{512} << 20;

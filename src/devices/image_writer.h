@@ -6,7 +6,7 @@
 //     entries                      of each its name and its bytes
 //
 // The name of an image says all that decides whether it runs: instruction set and version of the
-// interface to generated code, or architecture and shape of launches (Target::image_name).
+// interface to generated code, or architecture (Target::image_names).
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,9 @@ struct KernelOptions {
   // Accesses that cannot be proved to be inside of what the kernel was given are looked at, and not
   // made when they are not.
   bool guarded = false;
+  // A kernel of the library: it looks at the alignment of its arguments itself, and gets no arrays
+  // in constant memory.
+  bool is_of_library = false;
   // Threads of the threadgroups that the kernel is wanted for, for what is said of it; zeros: a row
   // of them. Not part of a key.
   std::array<uint32_t, 3> threadgroup{};
@@ -68,6 +71,8 @@ class Target {
   // What images of kernels that are compiled so are called (devices/image_writer.h), the best one
   // first.
   virtual std::vector<std::string> image_names(const KernelOptions&) const { return {}; }
+  // What comes of an image takes time to load, which a cache on disk saves.
+  virtual bool assembles_images() const { return false; }
   // The variant that finds what a kernel's threads do wrong (kernel_finding.h); 0: there is none.
   virtual uint64_t checked_variant() const { return 0; }
 };

@@ -96,8 +96,10 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
   std::unique_ptr<const Binary> compiled;
   std::exception_ptr error;
   try {
-    pipeline = load_image(*request);
-    if (!pipeline) pipeline = load_from_disk(*request);
+    const bool is_disk_first = request->target().assembles_images();
+    if (is_disk_first) pipeline = load_from_disk(*request);
+    if (!pipeline) pipeline = load_image(*request, compiled);
+    if (!pipeline && !is_disk_first) pipeline = load_from_disk(*request);
     if (!pipeline) pipeline = compile(*request, compiled);
   } catch (...) {
     error = std::current_exception();
@@ -125,6 +127,7 @@ Ref<Pipeline> KernelLibrary::find_or_make(const Ref<const KernelRequest>& reques
   if (error) std::rethrow_exception(error);
   // Nobody waits for the disk, and only what could be loaded is worth keeping.
   if (compiled && parts_.disk) parts_.disk->store(*request, *compiled);
+  if (when_made) when_made(*request);
   return pipeline;
 }
 
@@ -152,7 +155,8 @@ void set_origin(Pipeline& pipeline, const KernelRequest& request) {
 
 }  // namespace
 
-Ref<Pipeline> KernelLibrary::load_image(const KernelRequest& request) {
+Ref<Pipeline> KernelLibrary::load_image(const KernelRequest& request,
+                                        std::unique_ptr<const Binary>& worth_keeping) {
   // What is not compiled leaves nothing to look at.
   const bool is_dumped =
       !environment::settings().dump_kernels.empty() && request.target().has_compiler();
@@ -163,6 +167,7 @@ Ref<Pipeline> KernelLibrary::load_image(const KernelRequest& request) {
   if (!binary) return nullptr;
   Ref<Pipeline> pipeline = binary->make_pipeline(request.source().kernel);
   set_origin(*pipeline, request);
+  if (request.target().assembles_images()) worth_keeping = std::move(binary);
   std::lock_guard guard(mutex_);
   ++stats_.disk_hits;
   stats_.disk_milliseconds += milliseconds_since(start);

@@ -53,6 +53,8 @@ class KernelLibrary {
   // none. Set before the first kernel is asked for; null: there are none.
   using FindImage = std::string_view(const KernelRequest&);
   static inline FindImage* find_image = nullptr;
+  // Called with each request whose pipeline was made, with nothing locked; null: nothing to do.
+  static inline void (*when_made)(const KernelRequest&) = nullptr;
 
   // Set on a thread that holds a queue's lock: `get` throws NotReady for what has to be made or
   // waited for.
@@ -80,7 +82,8 @@ class KernelLibrary {
   Ref<Pipeline> use(Entry& entry, std::unique_lock<sync::Mutex>& lock);
   Ref<Pipeline> find_or_make(const Ref<const KernelRequest>& request);
   Ref<Pipeline> compile_alone(const KernelRequest& request);
-  Ref<Pipeline> load_image(const KernelRequest& request);
+  Ref<Pipeline> load_image(const KernelRequest& request,
+                           std::unique_ptr<const Binary>& worth_keeping);
   Ref<Pipeline> load_from_disk(const KernelRequest& request);
   // `binary`: what it was made of.
   Ref<Pipeline> compile(const KernelRequest& request, std::unique_ptr<const Binary>& binary);

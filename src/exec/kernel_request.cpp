@@ -72,7 +72,7 @@ KernelRequest::KernelRequest(msl::KernelSource source, KernelOptions options, Ta
   ByteWriter key;
   key.text(target.identity());
   key.value(options_.variant);
-  key.value(static_cast<uint8_t>(options_.guarded));
+  key.value(static_cast<uint8_t>(options_.guarded + 2 * options_.is_of_library));
   key.value(source_.math);
   key.text(source_.entry);
   key.text(source_.text);

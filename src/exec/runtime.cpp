@@ -50,11 +50,23 @@ void Runtime::at_exit() {
   Runtime& runtime = get();
   layers::on_exit();
   state.store(State::exiting);
+  runtime.make_gpu_.store(nullptr);
   if (runtime.gpu_) runtime.gpu_->shut_down(std::chrono::seconds(5));
   runtime.cpu_->shut_down(std::chrono::seconds(5));
   capture::stop_at_exit();
   unhandled_failures::write_unseen();
   BufferPool::get().shut_down();
+}
+
+void Runtime::make_gpu() {
+  std::lock_guard guard(making_);
+  auto* make = make_gpu_.load();
+  if (!make) return;
+  if (std::unique_ptr<Device> gpu = make()) {
+    install_gpu(std::move(gpu));
+  } else {
+    make_gpu_.store(nullptr, std::memory_order_release);
+  }
 }
 
 void Runtime::install_gpu(std::unique_ptr<Device> gpu) {
@@ -65,6 +77,7 @@ void Runtime::install_gpu(std::unique_ptr<Device> gpu) {
   }
   Allocator::add(gpu->memory);
   gpu_ = std::move(gpu);
+  make_gpu_.store(nullptr, std::memory_order_release);
 }
 
 MemorySpace& Runtime::memory_of(const holdfast::Device& named) {
@@ -94,6 +107,7 @@ Queue& Runtime::queue(const Stream& stream) {
 }
 
 Queue& Runtime::acquire(holdfast::Device device) {
+  Device& runs_on = this->device(device);
   std::lock_guard guard(mutex_);
   for (size_t i = pool_.size(); i-- > 0;) {
     Queue* queue = pool_[i];
@@ -107,7 +121,7 @@ Queue& Runtime::acquire(holdfast::Device device) {
   pool_.reserve(queues_.size() + 1);  // giving back must not fail
   auto& slot = table_[index / block];
   if (!slot.load()) slot.store(new std::atomic<Queue*>[block]());
-  queues_.push_back(std::make_unique<Queue>(device, index, this->device(device)));
+  queues_.push_back(std::make_unique<Queue>(device, index, runs_on));
   Queue* queue = queues_.back().get();
   slot.load()[index % block].store(queue, std::memory_order_release);
   return *queue;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -39,9 +40,15 @@ class Runtime {
   CpuDevice& cpu_device() { return *cpu_; }
   // Runs the work of Device::gpu from now on, in place of the CPU's cores: before it has any queue.
   void install_gpu(std::unique_ptr<Device> gpu);
+  // The same for a GPU that costs time to start: made when it is first asked for. Null from `make`:
+  // there is none; what it throws goes to who asked, each time.
+  void install_gpu_later(std::unique_ptr<Device> (*make)()) { make_gpu_.store(make); }
   // What runs the work of a device as programs name it.
   Device& device(const holdfast::Device& named) {
-    return named == holdfast::Device::gpu && gpu_ ? *gpu_ : *cpu_;
+    if (named != holdfast::Device::gpu) return *cpu_;
+    if (make_gpu_.load(std::memory_order_acquire)) [[unlikely]]
+      make_gpu();
+    return gpu_ ? *gpu_ : *cpu_;
   }
   // The memory that a device works on. Starts nothing for the CPU's.
   static MemorySpace& memory_of(const holdfast::Device& named);
@@ -49,8 +56,11 @@ class Runtime {
  private:
   Runtime();
   static void at_exit();
+  void make_gpu();
 
   std::unique_ptr<CpuDevice> cpu_;
+  std::atomic<std::unique_ptr<Device> (*)()> make_gpu_{nullptr};  // null: made, or there is none
+  std::mutex making_;
   std::unique_ptr<Device> gpu_;  // null: the CPU's cores, under a GPU's rules
   sync::Mutex mutex_{sync::Rank::runtime};
   // Guarded by mutex_. A queue lives as long as the process; `table_` is its place by index.

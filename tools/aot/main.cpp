@@ -25,7 +25,7 @@
 #include "base/machine.h"
 #include "devices/cpu/jit/compiler.h"
 #include "devices/cpu/jit/kernel_format.h"
-#include "devices/cuda/ptx_format.h"
+#include "devices/cuda/compiled_kernel.h"
 #include "devices/image_writer.h"
 
 namespace holdfast::aot {
@@ -115,26 +115,28 @@ void compile_for_cpu(const jit::ParsedKernels& kernels, size_t number, jit::Inst
   out.images.push_back({jit::image_name(set), jit::to_bytes(kernel)});
 }
 
-void compile_for_gpu(const jit::ParsedKernels& kernels, size_t number, cuda::Positions positions,
-                     Compiled& out) {
-  const msl::KernelInterface& interface = kernels.kernels()[number];
-  cuda::PtxOptions options;
-  options.positions = positions;
-  options.full_simdgroups = positions == cuda::Positions::rows;
-  options.max_threads = interface.max_threads;
-  options.alignment.assign(interface.arguments.size(), 16);
-  options.trusts_source_alignment = true;
+void compile_for_gpu(const jit::ParsedKernels& kernels, size_t number, Compiled& out) {
   std::string first;
   for (uint32_t target : {80u, 90u}) {
+    cuda::PtxOptions options;
     options.target = target;
-    cuda::PtxKernel kernel = kernels.compile_to_ptx(number, options);
-    if (first == without_target(kernel.text)) continue;
-    if (first.empty()) first = without_target(kernel.text);
-    const std::string name = cuda::image_name(target, positions);
-    out.report += "  " + name + " " + std::to_string(kernel.text.size()) + " bytes, " +
-                  std::to_string(count_of(kernel.text, ".v4.")) + " of v4" +
-                  (kernel.gathers ? ", lanes gather" : "");
-    out.images.push_back({name, cuda::to_bytes(kernel)});
+    bool gathers = false;
+    cuda::CompiledKernel kernel = cuda::compile_images(
+        [&](const cuda::PtxOptions& one) {
+          cuda::PtxKernel image = kernels.compile_to_ptx(number, one);
+          gathers |= image.gathers;
+          return image;
+        },
+        options, true);
+    std::string all;
+    for (const cuda::KernelImage& image : kernel.images) all += without_target(image.code);
+    if (first == all) continue;
+    if (first.empty()) first = all;
+    const std::string name = cuda::image_name(target);
+    out.report += "  " + name + " " + std::to_string(all.size()) + " bytes, " +
+                  std::to_string(count_of(all, ".v4.")) + " of v4" +
+                  (gathers ? ", lanes gather" : "");
+    out.images.push_back({name, kernel.to_bytes()});
   }
 }
 
@@ -143,10 +145,7 @@ Compiled compile(const jit::ParsedKernels& kernels, size_t number, const Options
   compiled.report = kernels.kernels()[number].entry;
   for (jit::InstructionSet set : options.instruction_sets)
     compile_for_cpu(kernels, number, set, compiled);
-  if (options.has_ptx) {
-    for (auto positions : {cuda::Positions::rows, cuda::Positions::general})
-      compile_for_gpu(kernels, number, positions, compiled);
-  }
+  if (options.has_ptx) compile_for_gpu(kernels, number, compiled);
   return compiled;
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "base/environment.h"
 #include "benchmarks/machine_info.h"
+#include "devices/cuda/gpu.h"
 #include "exec/disk_cache.h"
 #include "kernels/cpu/instruction_set.h"
 #include "tools/holdfast/commands.h"
@@ -11,6 +13,27 @@ namespace holdfast::tool {
 namespace {
 
 double gibibytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+// What Device::gpu is.
+std::string describe_gpu() {
+  const environment::Gpu wanted = environment::settings().gpu;
+  if (wanted == environment::Gpu::simulated) return "simulated, on the processor's cores";
+  const bool is_optional = wanted != environment::Gpu::cuda;
+  if (wanted == environment::Gpu::native || (is_optional && !cuda::Driver::may_be_there()))
+    return "none: the processor's cores under a GPU's rules";
+  try {
+    const cuda::Gpu& gpu = cuda::gpu_of_system();
+    int version = 0;
+    gpu.driver().driver_version(&version);
+    char text[400];
+    std::snprintf(text, sizeof(text), "%s, sm_%u, %.1f GiB, driver of CUDA %d.%d",
+                  gpu.name().c_str(), gpu.architecture(), gibibytes(gpu.memory_bytes()),
+                  version / 1000, version % 1000 / 10);
+    return text;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
 
 }  // namespace
 
@@ -27,8 +50,8 @@ int run_info(Arguments arguments) {
   std::printf("threads          %d of %d that this process may use\n", machine.library_threads,
               machine.threads);
   std::printf("kernels          %s (this processor runs: %s)\n", machine.kernels, built.c_str());
-  std::printf("default device   %s\n",
-              is_gpu ? "gpu (the CPU device under the GPU's rules)" : "cpu");
+  std::printf("default device   %s\n", is_gpu ? "gpu" : "cpu");
+  std::printf("gpu              %s\n", describe_gpu().c_str());
   std::string folder = exec::DiskCache::default_folder();
   std::printf("custom kernels   %s\n",
               metal::is_available() ? "yes" : "no: built without clang and LLVM 19");

@@ -160,17 +160,6 @@ cuda::PtxOptions gpu_options(const msl::KernelInterface& kernel, const GpuTarget
   return options;
 }
 
-GpuTarget parse_target(const std::string& text) {
-  GpuTarget target;
-  const bool is_named = text.starts_with("sm_");
-  const char* end = text.data() + text.size();
-  auto [rest, error] = std::from_chars(text.data() + (is_named ? 3 : 0), end, target.architecture);
-  if (!is_named || error != std::errc() || rest != end)
-    throw UsageError("--target must be the architecture of an NVIDIA GPU, as in sm_90, not \"" +
-                     text + "\"");
-  return target;
-}
-
 // Compiles the kernels of the file from number `first` on; false when one does not compile.
 bool check_kernels(const std::string& path, const KernelOptions& options,
                    const std::optional<GpuTarget>& target, uint32_t first, Progress& progress) {
@@ -253,7 +242,7 @@ int run_check(Arguments arguments) {
       continue;
     }
     if (arguments[i] == "--target") {
-      target = parse_target(value_of(arguments, i));
+      target = GpuTarget{architecture_of(value_of(arguments, i)), ""};
       continue;
     }
     if (arguments[i] == "--assembler") {
@@ -273,11 +262,23 @@ int run_check(Arguments arguments) {
 
 }  // namespace
 
+uint32_t architecture_of(const std::string& text) {
+  uint32_t number = 0;
+  const bool is_named = text.starts_with("sm_");
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data() + (is_named ? 3 : 0), end, number);
+  if (!is_named || error != std::errc() || rest != end)
+    throw UsageError("--target must be the architecture of an NVIDIA GPU, as in sm_90, not \"" +
+                     text + "\"");
+  return number;
+}
+
 int run_kernel(Arguments arguments) {
-  if (arguments.empty()) throw UsageError("kernel needs `check` or `run`");
+  if (arguments.empty()) throw UsageError("kernel needs `check`, `run` or `warm`");
   if (arguments[0] == "check") return run_check(arguments.subspan(1));
   if (arguments[0] == "run") return run_kernel_run(arguments.subspan(1));
-  throw UsageError("there is no `kernel " + arguments[0] + "`; there are check and run");
+  if (arguments[0] == "warm") return run_kernel_warm(arguments.subspan(1));
+  throw UsageError("there is no `kernel " + arguments[0] + "`; there are check, run and warm");
 }
 
 }  // namespace holdfast::tool

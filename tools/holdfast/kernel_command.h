@@ -29,5 +29,9 @@ const std::string& value_of(Arguments arguments, size_t& i);
 std::string lowering_text(const jit::CompiledKernel& kernel, jit::InstructionSet set);
 
 int run_kernel_run(Arguments arguments);
+int run_kernel_warm(Arguments arguments);
+
+// The number of an NVIDIA GPU's architecture, as of "sm_90". Throws UsageError.
+uint32_t architecture_of(const std::string& text);
 
 }  // namespace holdfast::tool

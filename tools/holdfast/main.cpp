@@ -38,7 +38,8 @@ constexpr Command all_commands[] = {
     {"ops", "[--markdown]", "all ops with the dtypes that they take",
      "  --markdown   the page docs/ops.md\n", run_ops},
 #endif
-    {"kernel", "check FILE... | run FILE --out NAME=DTYPE[SHAPE] --grid X[,Y[,Z]] [OPTION...]",
+    {"kernel",
+     "check FILE... | warm FILE... | run FILE --out NAME=DTYPE[SHAPE] --grid X[,Y[,Z]] [OPTION...]",
      "compile and run kernels of .metal files",
      "holdfast kernel check FILE...\n"
      "  compiles every kernel of the files, and prints of each: widened or not and why, the\n"
@@ -51,6 +52,11 @@ constexpr Command all_commands[] = {
      "assembler\n"
      "                           is installed, registers, local memory, spills and shared memory\n"
      "  --assembler PATH         that assembler (default: ptxas of the search path or CUDA_HOME)\n"
+     "\n"
+     "holdfast kernel warm --target sm_NN FILE... [-- PROGRAM...]\n"
+     "  compiles every kernel of the files into the kernel cache, or every kernel that the "
+     "program\n"
+     "  uses, for an NVIDIA GPU of a machine without the compiler.\n"
      "\n"
      "holdfast kernel run FILE\n"
      "  --kernel NAME            the function, or its host_name (default: the only kernel)\n"

@@ -10,6 +10,7 @@
 #endif
 
 #include "base/fault.h"
+#include "devices/command_failures.h"
 #include "devices/cpu/jit/kernel_checker.h"
 #include "devices/cpu/jit_kernel.h"
 #include "devices/device.h"
@@ -241,67 +242,6 @@ Ref<Failure> run_command(const CommandList& list, Command& command, TaskRunner& 
       return run_dispatch(list, command, runner);
   }
   return nullptr;
-}
-
-std::span<const Binding> bindings_of(const CommandList& list, const Command& command) {
-  return std::span(list.bindings).subspan(command.first_binding, command.binding_count);
-}
-std::span<const Binding> bindings_of_op(const CommandList& list, const Command& command) {
-  return std::span(list.bindings).subspan(command.first_of_op, command.count_of_op);
-}
-
-// The failure of an input; null when there is none.
-Failure* failure_of_inputs(std::span<const Binding> bindings) {
-  for (const Binding& binding : bindings) {
-    if (binding.writes) continue;
-    if (Failure* failure = binding.buffer->failure()) return failure;
-  }
-  return nullptr;
-}
-
-// The failure that a command inherits or starts with; null when it may run.
-Ref<Failure> reason_not_to_run(CommandList& list, const Command& command) {
-#if HOLDFAST_CHECKS
-  if (command.pipeline && !Pipeline::is_alive(command.pipeline_identity)) {
-    Ref<Failure> failure =
-        Failure::make(Failure::Kind::execution, command.op, command.label.get(),
-                      "the pipeline was released before the command that dispatches it ran");
-    list.failed(list, command, failure);
-    return failure;
-  }
-  for (const Binding& binding : bindings_of(list, command)) {
-    if (binding.buffer->identity() == binding.identity) continue;
-    std::string what = "buffer #" + std::to_string(binding.identity) + " (" +
-                       (binding.writes ? "output" : "input") +
-                       ") was released before the command that refers to it ran";
-    Ref<Failure> failure =
-        Failure::make(Failure::Kind::execution, command.op, command.label.get(), what.c_str());
-    list.failed(list, command, failure);
-    return failure;
-  }
-#endif
-  if (Failure* failure = failure_of_inputs(bindings_of(list, command))) {
-    return Ref<Failure>(failure);
-  }
-  if (Failure* failure = failure_of_inputs(bindings_of_op(list, command))) {
-    return Ref<Failure>(failure);
-  }
-  if (list.queue->cancelled.load(std::memory_order_relaxed) >= list.serial) {
-    Ref<Failure> failure = Failure::make(Failure::Kind::cancelled, command.op, command.label.get(),
-                                         "cancelled before it ran");
-    list.failed(list, command, failure);
-    return failure;
-  }
-  return nullptr;
-}
-
-void fail_outputs(CommandList& list, const Command& command, const Ref<Failure>& failure) {
-  for (std::span<const Binding> bindings :
-       {bindings_of(list, command), bindings_of_op(list, command)}) {
-    for (const Binding& binding : bindings) {
-      if (binding.writes && binding.buffer->identity() == binding.identity) binding.fail(failure);
-    }
-  }
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 // the PTX text with what its launch has to know. No LLVM and no CUDA headers here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "devices/argument_range.h"
 #include "msl/kernel_source.h"
 
 namespace holdfast::cuda {
@@ -26,7 +28,8 @@ struct PtxOptions {
   // All simdgroups have 32 threads. True of `rows`; `general` may have it for grids that are
   // divisible.
   bool full_simdgroups = true;
-  uint32_t max_threads = 1024;  // of a threadgroup: the launch must not have more
+  // Of a threadgroup, and no more than the kernel says: the launch must not have more.
+  uint32_t max_threads = 1024;
   // No argument that is written overlaps with another one.
   bool distinct = true;
   // The alignment of each argument's address in bytes, by KernelInterface::arguments; those that
@@ -38,13 +41,22 @@ struct PtxOptions {
   bool trusts_source_alignment = false;
   // Loops without a bound end their threads when LaunchParameters::cancelled says so.
   bool can_be_cancelled = false;
+  // Accesses that cannot be proved to be inside of what the kernel was given are looked at
+  // (GuardParameters).
+  bool guarded = false;
+  // Arguments in constant memory are bytes in the block of parameters (plan_inline_bytes), not
+  // addresses.
+  bool has_inline_constants = false;
   std::string dump_directory;  // HOLDFAST_DUMP_KERNELS; not part of a key
 };
 
 // The parameters of a launch are one block of bytes:
 //   8 bytes for each of KernelInterface::arguments: an address, or the offset of a threadgroup
 //   argument in the dynamic shared memory of the launch, a multiple of 16;
-//   then LaunchParameters.
+//   then LaunchParameters;
+//   of a guarded kernel GuardParameters, and an ArgumentRange for each of the arguments;
+//   then the bytes of each inline argument, from a multiple of 16 on.
+// ParameterLayout says where.
 struct LaunchParameters {
   uint64_t cancelled;       // address of a uint32_t that is not zero when the kernel should return
   uint32_t grid[3];         // threads_per_grid
@@ -53,6 +65,68 @@ struct LaunchParameters {
   uint32_t unused;
 };
 static_assert(sizeof(LaunchParameters) == 48);
+
+// What a guarded kernel says about an access that it did not make. Zero before the launch; the
+// first thread to find one claims it.
+struct OutsideReport {
+  uint32_t is_claimed;
+  uint32_t unused;
+  int64_t offset;  // in bytes, from the first place that belongs to the object
+  char site[96];   // a jit::OutsideSite
+};
+struct GuardReport {
+  OutsideReport read, write;
+};
+struct GuardParameters {
+  uint64_t report;  // address of a GuardReport
+  uint64_t unused;
+};
+
+// The block of parameters has 4096 bytes at the most.
+inline constexpr uint32_t most_inline_bytes = 3072;
+
+inline uint32_t inline_room(const msl::KernelArgument& argument) {
+  if (argument.kind != msl::KernelArgument::Kind::constant) return 0;
+  // Of one structure, or of a short list.
+  const uint32_t size = std::max(argument.element_size, 4u);
+  return (std::max(size, std::min(32 * size, 768u)) + 15) / 16 * 16;
+}
+
+struct ParameterLayout {
+  uint32_t launch = 0;  // the place of LaunchParameters
+  uint32_t guard = 0;   // of GuardParameters; 0: none
+  // The place of each inline argument and the room there, by KernelInterface::arguments; 0: an
+  // address.
+  std::vector<uint32_t> inline_places, inline_bytes;
+  uint32_t bytes = 0;
+};
+// Inline here: both libraries need it.
+inline ParameterLayout parameter_layout(const msl::KernelInterface& interface, bool is_guarded,
+                                        bool has_inline_constants) {
+  const size_t count = interface.arguments.size();
+  ParameterLayout layout;
+  layout.launch = static_cast<uint32_t>(8 * count);
+  size_t at = layout.launch + sizeof(LaunchParameters);
+  if (is_guarded) {
+    layout.guard = static_cast<uint32_t>(at);
+    at += sizeof(GuardParameters) + count * sizeof(exec::ArgumentRange);
+  }
+  // Fields that are loaded as wide as they are have to be aligned, counted from LaunchParameters.
+  while ((at - layout.launch) % 16 != 0) at += 8;
+  layout.inline_places.resize(count);
+  layout.inline_bytes.resize(count);
+  uint32_t sum = 0;
+  for (size_t i = 0; i < count && has_inline_constants; ++i) {
+    const uint32_t bytes = inline_room(interface.arguments[i]);
+    if (bytes == 0 || sum + bytes > most_inline_bytes) continue;
+    layout.inline_places[i] = static_cast<uint32_t>(at);
+    layout.inline_bytes[i] = bytes;
+    at += bytes;
+    sum += bytes;
+  }
+  layout.bytes = static_cast<uint32_t>(at);
+  return layout;
+}
 
 struct PtxKernel {
   msl::KernelInterface interface;
@@ -63,15 +137,5 @@ struct PtxKernel {
   // gather, which is slow.
   bool gathers = false;
 };
-
-// The images that the library has of its own kernels (devices/image_writer.h): for architecture 80
-// and later ones, or those from 90 on where their code differs; arguments are aligned to 16 bytes
-// and distinct, and accesses are as wide as the source says.
-inline std::string image_name(uint32_t target, Positions positions) {
-  const char* name = positions == Positions::rows    ? "-rows"
-                     : positions == Positions::exact ? "-exact"
-                                                     : "-general";
-  return "sm_" + std::to_string(target) + name;
-}
 
 }  // namespace holdfast::cuda

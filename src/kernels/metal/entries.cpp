@@ -28,7 +28,9 @@ Ref<const exec::KernelRequest> make_request(exec::Target& target, const char* so
   kernel.kernel = kernel.entry = name;
   kernel.text = find_source(source).text;
   kernel.constants = constants;
-  return make_ref<exec::KernelRequest>(std::move(kernel), exec::KernelOptions{}, target);
+  exec::KernelOptions options;
+  options.is_of_library = true;
+  return make_ref<exec::KernelRequest>(std::move(kernel), options, target);
 }
 
 // Requests are made once: the library finds one that it has seen without comparing its bytes.

@@ -27,6 +27,10 @@ struct GpuCase {
   Size grid = {1, 1, 1}, threadgroup = {1, 1, 1};
   // What a parameter of the kernel is bound to.
   std::function<GpuArgument(const msl::KernelArgument&)> argument;
+  // How far guards let the kernel go in argument i, which has `bytes`; fewer leave room for what a
+  // kernel does behind its end.
+  std::function<uint64_t(size_t i, size_t bytes)> range;
+  uint64_t bytes_of_range(size_t i, size_t bytes) const { return range ? range(i, bytes) : bytes; }
   // Whether the result may depend on the order of threads, or accesses leave the arguments on
   // purpose.
   bool has_fixed_result = true;

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "devices/cpu/jit/compiler/service.h"
+#include "devices/cuda/compiler/entry.h"
 #include "devices/cuda/compiler/polling.h"
 #include "devices/cuda/compiler/ptx.h"
 #include "devices/cuda/compiler/target.h"
@@ -44,8 +45,11 @@ class Reader {
     b_.SetInsertPoint(&kernel_->getEntryBlock(), kernel_->getEntryBlock().begin());
     for (llvm::Argument& argument : entry_.args()) {
       Value* replacement = kernel_->getArg(argument.getArgNo());
-      if (replacement->getType() != argument.getType())
+      if (argument.getType()->isIntegerTy()) {
+        replacement = b_.CreatePtrToInt(replacement, argument.getType());
+      } else if (replacement->getType() != argument.getType()) {
         replacement = b_.CreateAddrSpaceCast(replacement, argument.getType());
+      }
       argument.replaceAllUsesWith(replacement);
     }
     wrong_ = kernel_->getArg(static_cast<unsigned>(entry_.arg_size()));
@@ -92,6 +96,11 @@ class Reader {
     return call(name, arguments, true);
   }
 
+  Value* count_outside() {
+    Value* count = b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), wrong_, 1);
+    return b_.CreateAtomicRMW(llvm::AtomicRMWInst::Add, count, b_.getInt32(1), llvm::Align(4),
+                              llvm::AtomicOrdering::Monotonic);
+  }
   void count_unless(Value* good) {
     Value* one = b_.CreateZExt(b_.CreateNot(good), b_.getInt32Ty());
     b_.CreateAtomicRMW(llvm::AtomicRMWInst::Add, wrong_, one, llvm::Align(4),
@@ -107,6 +116,7 @@ class Reader {
     if (auto* assembly = llvm::dyn_cast<llvm::InlineAsm>(site.getCalledOperand()))
       return read_assembly(*assembly, site);
     llvm::Function* callee = site.getCalledFunction();
+    if (callee->getName() == cuda::report_function_name) return count_outside();
     if (callee->getName() == "holdfast_gather") return across("ballot", {b_.getInt32(1)});
     using namespace llvm::Intrinsic;
     switch (callee->getIntrinsicID()) {
@@ -318,9 +328,11 @@ bool is_nan(const char* at, ElementKind kind) {
 }  // namespace
 
 TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool optimised,
-                    bool cancelled) {
+                    bool cancelled, const TwinOptions& how) {
   TwinResult result;
-  const cuda::PtxOptions options = gpu_case.options(positions);
+  cuda::PtxOptions options = gpu_case.options(positions);
+  options.guarded = how.guarded;
+  options.has_inline_constants = how.has_inline_constants;
   llvm::LLVMContext context;
   msl::KernelInterface interface;
   // As for the GPU, but exponentials are those of the CPU.
@@ -347,12 +359,27 @@ TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool opt
   std::copy(groups.begin(), groups.end(), launch.groups);
   const uint32_t is_cancelled = cancelled;
   launch.cancelled = reinterpret_cast<uint64_t>(&is_cancelled);
-  uint32_t wrong = 0;
+  uint32_t counts[2] = {};  // wrong masks, accesses outside
   std::vector<void*> buffers;
   for (const msl::KernelArgument& argument : interface.arguments)
     result.arguments.push_back(gpu_case.argument(argument));
   for (GpuArgument& argument : result.arguments) buffers.push_back(argument.bytes.data());
-  for (void* more : {static_cast<void*>(&launch), static_cast<void*>(&wrong)}) {
+  const cuda::ParameterLayout layout =
+      cuda::parameter_layout(interface, how.guarded, how.has_inline_constants);
+  std::vector<char> block(layout.bytes - layout.launch);
+  std::memcpy(block.data(), &launch, sizeof(launch));
+  for (size_t i = 0; i < result.arguments.size(); ++i) {
+    const std::vector<char>& bytes = result.arguments[i].bytes;
+    const exec::ArgumentRange range{0, gpu_case.bytes_of_range(i, bytes.size())};
+    if (how.guarded)
+      std::memcpy(block.data() + layout.guard - layout.launch + sizeof(cuda::GuardParameters) +
+                      i * sizeof(range),
+                  &range, sizeof(range));
+    if (const uint32_t place = layout.inline_places[i])
+      std::memcpy(block.data() + place - layout.launch, bytes.data(),
+                  std::min<size_t>(bytes.size(), layout.inline_bytes[i]));
+  }
+  for (void* more : {static_cast<void*>(block.data()), static_cast<void*>(counts)}) {
     msl::KernelArgument argument;
     argument.name = "more";
     argument.slot = static_cast<uint32_t>(buffers.size());
@@ -370,7 +397,8 @@ TwinResult run_twin(const GpuCase& gpu_case, cuda::Positions positions, bool opt
     grid = {size[0] * groups[0] * groups[1] * groups[2], 1, 1};
   }
   run(*pipeline, buffers, grid, size);
-  result.wrong_masks = wrong;
+  result.wrong_masks = counts[0];
+  result.outside = counts[1];
   return result;
 }
 

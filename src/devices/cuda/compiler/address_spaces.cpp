@@ -1,5 +1,6 @@
 #include "devices/cuda/compiler/address_spaces.h"
 
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -11,13 +12,14 @@
 namespace holdfast::cuda {
 namespace {
 
-class GlobalForConstant : public llvm::ValueMapTypeRemapper {
+class OtherForConstant : public llvm::ValueMapTypeRemapper {
  public:
+  explicit OtherForConstant(unsigned space) : space_(space) {}
   llvm::Type* remapType(llvm::Type* type) override {
     llvm::LLVMContext& context = type->getContext();
     if (auto* pointer = llvm::dyn_cast<llvm::PointerType>(type)) {
       return pointer->getAddressSpace() == msl::address_space::constant
-                 ? llvm::PointerType::get(context, msl::address_space::device)
+                 ? llvm::PointerType::get(context, space_)
                  : type;
     }
     if (auto* array = llvm::dyn_cast<llvm::ArrayType>(type))
@@ -29,6 +31,9 @@ class GlobalForConstant : public llvm::ValueMapTypeRemapper {
     if (elements == record->elements()) return type;
     return llvm::StructType::get(context, elements, record->isPacked());
   }
+
+ private:
+  const unsigned space_;
 };
 
 // The types of a copy are part of its name.
@@ -48,9 +53,9 @@ void rename(llvm::IntrinsicInst& call) {
 
 }  // namespace
 
-llvm::Function& replace_constant_memory(llvm::Function& kernel) {
+llvm::Function& replace_constant_memory(llvm::Function& kernel, unsigned space) {
   llvm::Module& module = *kernel.getParent();
-  GlobalForConstant types;
+  OtherForConstant types(space);
   llvm::ValueToValueMapTy values;
   const auto flags = llvm::RF_IgnoreMissingLocals | llvm::RF_ReuseAndMutateDistinctMDs;
 
@@ -58,18 +63,19 @@ llvm::Function& replace_constant_memory(llvm::Function& kernel) {
   for (llvm::GlobalVariable& global : module.globals()) {
     if (global.getAddressSpace() == msl::address_space::constant) tables.push_back(&global);
   }
+  llvm::SmallVector<llvm::GlobalVariable*, 8> made;
   for (llvm::GlobalVariable* old : tables) {
     auto* table = new llvm::GlobalVariable(
         module, types.remapType(old->getValueType()), true, llvm::GlobalValue::InternalLinkage,
         nullptr, "", nullptr, llvm::GlobalValue::NotThreadLocal, msl::address_space::device);
     table->takeName(old);
     table->setAlignment(old->getAlign());
-    values[old] = table;
+    made.push_back(table);
+    values[old] = llvm::ConstantExpr::getPointerBitCastOrAddrSpaceCast(
+        table, llvm::PointerType::get(module.getContext(), space));
   }
-  for (llvm::GlobalVariable* old : tables) {
-    llvm::cast<llvm::GlobalVariable>(values[old])
-        ->setInitializer(llvm::MapValue(old->getInitializer(), values, flags, &types));
-  }
+  for (size_t i = 0; i < tables.size(); ++i)
+    made[i]->setInitializer(llvm::MapValue(tables[i]->getInitializer(), values, flags, &types));
 
   llvm::SmallVector<llvm::Type*, 16> parameters;
   for (llvm::Argument& argument : kernel.args())

@@ -11,7 +11,10 @@
 #include <cstddef>
 #include <stdexcept>
 
+#include "devices/argument_range.h"
+#include "devices/cpu/jit/compiler/guard_accesses.h"
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
+#include "devices/cpu/jit/kernel_abi.h"
 #include "msl/scalar_ir.h"
 
 namespace holdfast::cuda {
@@ -31,6 +34,7 @@ class EntryBuilder {
         module_(*kernel.getParent()),
         interface_(interface),
         options_(options),
+        layout_(parameter_layout(interface, options.guarded, options.has_inline_constants)),
         b_(kernel.getContext()) {}
 
   llvm::Function& run(const std::string& symbol) {
@@ -63,13 +67,13 @@ class EntryBuilder {
 
   void create(const std::string& symbol) {
     llvm::LLVMContext& context = module_.getContext();
-    launch_type_ = llvm::ArrayType::get(b_.getInt8Ty(), sizeof(LaunchParameters));
+    launch_type_ = llvm::ArrayType::get(b_.getInt8Ty(), layout_.bytes - layout_.launch);
     llvm::SmallVector<llvm::Type*, 16> types;
     for (llvm::Argument& argument : kernel_.args()) {
-      types.push_back(argument.getType()->getPointerAddressSpace() ==
-                              msl::address_space::threadgroup
-                          ? static_cast<llvm::Type*>(b_.getInt64Ty())
-                          : argument.getType());
+      const bool is_number =
+          is_threadgroup(argument) || layout_.inline_places[argument.getArgNo()] != 0;
+      types.push_back(is_number ? static_cast<llvm::Type*>(b_.getInt64Ty())
+                                : llvm::PointerType::get(context, msl::address_space::device));
     }
     types.push_back(llvm::PointerType::get(context, 0));
     entry_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
@@ -93,8 +97,12 @@ class EntryBuilder {
     launch_ = entry_->getArg(static_cast<unsigned>(kernel_.arg_size()));
     launch_->setName("launch");
     launch_->addAttr(llvm::Attribute::getWithByValType(context, launch_type_));
-    launch_->addAttr(
-        llvm::Attribute::getWithAlignment(context, llvm::Align(alignof(LaunchParameters))));
+    launch_->addAttr(llvm::Attribute::getWithAlignment(
+        context, llvm::Align(options_.has_inline_constants ? 16 : alignof(LaunchParameters))));
+  }
+
+  static bool is_threadgroup(const llvm::Argument& argument) {
+    return argument.getType()->getPointerAddressSpace() == msl::address_space::threadgroup;
   }
 
   void mark() {
@@ -107,6 +115,13 @@ class EntryBuilder {
     };
     annotate("kernel", 1);
     annotate("maxntidx", options_.max_threads);  // of the product of all three sides
+    if (!options_.has_inline_constants) return;
+    // Where pointers to the block are not followed, it is not copied.
+    llvm::Metadata* number = llvm::ConstantAsMetadata::get(b_.getInt32(launch_->getArgNo() + 1));
+    module_.getOrInsertNamedMetadata("nvvm.annotations")
+        ->addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(entry_),
+                                                 llvm::MDString::get(context, "grid_constant"),
+                                                 llvm::MDNode::get(context, {number})}));
   }
 
   // A field of LaunchParameters.
@@ -122,7 +137,13 @@ class EntryBuilder {
     for (llvm::Argument& old : kernel_.args()) {
       llvm::Argument* argument = entry_->getArg(old.getArgNo());
       Value* value = argument;
-      if (!argument->getType()->isPointerTy()) value = threadgroup_argument(argument, old);
+      if (const uint32_t place = layout_.inline_places[old.getArgNo()]) {
+        value = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), launch_, place - layout_.launch);
+      } else if (is_threadgroup(old)) {
+        value = threadgroup_argument(argument, old);
+      } else if (value->getType() != old.getType()) {
+        value = b_.CreateAddrSpaceCast(value, old.getType());
+      }
       old.replaceAllUsesWith(value);
     }
     for (uint32_t axis = 0; axis < 3; ++axis) {
@@ -208,7 +229,79 @@ class EntryBuilder {
     b_.CreateBr(body);
   }
 
+  // What guards (guard_accesses.h) leave to their target.
+  void lower_guards() {
+    auto replace = [&](const char* name, auto value_of_call) {
+      llvm::Function* function = module_.getFunction(name);
+      if (!function) return;
+      for (llvm::User* user : llvm::make_early_inc_range(function->users())) {
+        auto* call = llvm::cast<llvm::CallInst>(user);
+        b_.SetInsertPoint(call);
+        Value* value = value_of_call(*call);
+        if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(value);
+        call->eraseFromParent();
+      }
+      function->eraseFromParent();
+    };
+    auto range = [&](size_t member) {
+      return [this, member](llvm::CallInst& call) -> Value* {
+        const auto number = llvm::cast<llvm::ConstantInt>(call.getArgOperand(0))->getZExtValue();
+        return field(layout_.guard - layout_.launch + sizeof(GuardParameters) +
+                         number * sizeof(exec::ArgumentRange) + member,
+                     b_.getInt64Ty());
+      };
+    };
+    replace(jit::range_before_function, range(offsetof(exec::ArgumentRange, before)));
+    replace(jit::range_bytes_function, range(offsetof(exec::ArgumentRange, bytes)));
+    replace(jit::outside_function, [&](llvm::CallInst& call) -> Value* {
+      Value* report = field(layout_.guard - layout_.launch + offsetof(GuardParameters, report),
+                            b_.getInt64Ty());
+      llvm::Function& reporting = report_function();
+      return b_.CreateCall(&reporting, {call.getArgOperand(0), call.getArgOperand(1), report});
+    });
+  }
+
+  // Writes the OutsideReport of an access, if it is the first one of its kind.
+  llvm::Function& report_function() {
+    if (llvm::Function* known = module_.getFunction(report_function_name)) return *known;
+    llvm::LLVMContext& context = module_.getContext();
+    auto* pointer = llvm::PointerType::get(context, 0);
+    auto* function = llvm::Function::Create(
+        llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty()}, false),
+        llvm::GlobalValue::InternalLinkage, report_function_name, module_);
+    function->addFnAttr(llvm::Attribute::NoInline);
+    function->addFnAttr(llvm::Attribute::OptimizeNone);  // no copy for each site
+    function->addFnAttr(llvm::Attribute::NoUnwind);
+    function->addFnAttr("target-cpu", "sm_" + std::to_string(options_.target));
+    auto* start = llvm::BasicBlock::Create(context, "start", function);
+    auto* first = llvm::BasicBlock::Create(context, "first", function);
+    auto* end = llvm::BasicBlock::Create(context, "end", function);
+    IRBuilder<> b(start);
+    auto at = [&](Value* base, size_t offset) {
+      return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset);
+    };
+    Value* site = function->getArg(0);
+    Value* writes = b.CreateICmpNE(
+        b.CreateLoad(b.getInt8Ty(), at(site, offsetof(jit::OutsideSite, writes))), b.getInt8(0));
+    Value* reports = b.CreateIntToPtr(function->getArg(2),
+                                      llvm::PointerType::get(context, msl::address_space::device));
+    Value* report = b.CreateSelect(writes, at(reports, offsetof(GuardReport, write)),
+                                   at(reports, offsetof(GuardReport, read)));
+    Value* claimed = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, report, b.getInt32(1),
+                                       llvm::Align(4), llvm::AtomicOrdering::Monotonic);
+    b.CreateCondBr(b.CreateICmpEQ(claimed, b.getInt32(0)), first, end);
+    b.SetInsertPoint(first);
+    b.CreateStore(function->getArg(1), at(report, offsetof(OutsideReport, offset)));
+    b.CreateMemCpy(at(report, offsetof(OutsideReport, site)), llvm::Align(8), site, llvm::Align(4),
+                   sizeof(jit::OutsideSite));
+    b.CreateBr(end);
+    b.SetInsertPoint(end);
+    b.CreateRetVoid();
+    return *function;
+  }
+
   void lower_calls() {
+    if (options_.guarded) lower_guards();
     llvm::SmallVector<llvm::CallInst*, 32> calls;
     for (llvm::Instruction& instruction : llvm::instructions(*entry_)) {
       if (jit::kernel_intrinsic(instruction))
@@ -270,6 +363,7 @@ class EntryBuilder {
   llvm::Module& module_;
   const msl::KernelInterface& interface_;
   const PtxOptions& options_;
+  const ParameterLayout layout_;
   IRBuilder<> b_;
   llvm::Function* entry_ = nullptr;
   llvm::ArrayType* launch_type_ = nullptr;

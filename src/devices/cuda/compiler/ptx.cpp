@@ -8,9 +8,11 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "devices/cpu/jit/compiler/dump.h"
+#include "devices/cpu/jit/compiler/guard_accesses.h"
 #include "devices/cuda/compiler/address_spaces.h"
 #include "devices/cuda/compiler/arithmetic.h"
 #include "devices/cuda/compiler/convergence.h"
@@ -63,17 +65,23 @@ msl::LoweringTraits traits_of(const PtxOptions& options) {
 std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> module,
                                              const msl::KernelInterface& interface,
                                              const PtxOptions& options,
-                                             llvm::TargetMachine& machine, PtxKernel& result) {
+                                             llvm::TargetMachine& machine, PtxKernel& result,
+                                             const msl::KernelSource* source) {
   result.interface = interface;
   result.symbol = symbol_of(interface.entry);
   result.parameter_bytes =
-      static_cast<uint32_t>(8 * interface.arguments.size() + sizeof(LaunchParameters));
-  llvm::StripDebugInfo(*module);
+      parameter_layout(interface, options.guarded, options.has_inline_constants).bytes;
   msl::inline_shared_functions(*module);
+  // While lines are known.
+  if (options.guarded) jit::guard_accesses(only_function(*module), {interface, source});
+  llvm::StripDebugInfo(*module);
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
 
-  llvm::Function& kernel = replace_constant_memory(only_function(*module));
+  // Pointers into the block of parameters are generic: with them all of constant memory.
+  llvm::Function& kernel = replace_constant_memory(
+      only_function(*module),
+      options.has_inline_constants ? 0 : unsigned{msl::address_space::device});
   msl::define_arithmetic(kernel);
   prepare_arithmetic(kernel);
   const bool has_rows = options.positions == Positions::rows;
@@ -97,13 +105,16 @@ void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const st
 }
 
 PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
-                         const msl::KernelInterface& interface, const PtxOptions& options) {
+                         const msl::KernelInterface& interface, const PtxOptions& asked,
+                         const msl::KernelSource* source) {
+  PtxOptions options = asked;
+  options.max_threads = std::min(options.max_threads, interface.max_threads);
   std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(options.target);
   const jit::Dump dump(options.dump_directory, interface.entry,
                        "sm_" + std::to_string(options.target));
   if (dump) dump.module("scalar.ll", *module);
   PtxKernel result;
-  module = lower_to_nvptx(std::move(module), interface, options, *machine, result);
+  module = lower_to_nvptx(std::move(module), interface, options, *machine, result, source);
   if (dump) dump.module("lowered.ll", *module);
   optimise_entry(*module, *machine, result.symbol);
   if (options.can_be_cancelled) poll_unbounded_loops(*module->getFunction(result.symbol));
@@ -124,8 +135,10 @@ PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& opti
     llvm::LLVMContext context;
     msl::KernelInterface interface;
     std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(
-        source, context, interface, msl::ScalarForm::optimised, traits_of(options));
-    result = compile_to_ptx(std::move(module), interface, options);
+        source, context, interface,
+        options.guarded ? msl::ScalarForm::with_lines : msl::ScalarForm::optimised,
+        traits_of(options));
+    result = compile_to_ptx(std::move(module), interface, options, &source);
   });
   return result;
 }

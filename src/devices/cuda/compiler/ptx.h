@@ -19,16 +19,19 @@ PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& opti
 // What the front-end leaves to these lowerings.
 msl::LoweringTraits traits_of(const PtxOptions& options);
 
-// From scalar IR (msl/scalar_ir.h).
+// From scalar IR (msl/scalar_ir.h). `source`: how the user's parts are called, for what guards say;
+// may be null.
 PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
-                         const msl::KernelInterface& interface, const PtxOptions& options);
+                         const msl::KernelInterface& interface, const PtxOptions& options,
+                         const msl::KernelSource* source = nullptr);
 
 // The first half of it: one .entry, result.symbol, that nothing has optimised yet, and in `result`
 // all but its text. Nothing but LLVM's intrinsics, NVPTX's among them, is called in it.
 std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> module,
                                              const msl::KernelInterface& interface,
                                              const PtxOptions& options,
-                                             llvm::TargetMachine& machine, PtxKernel& result);
+                                             llvm::TargetMachine& machine, PtxKernel& result,
+                                             const msl::KernelSource* source = nullptr);
 // Then this, and what is left is conversions that finish_arithmetic (arithmetic.h) writes down.
 void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const std::string& symbol);
 
