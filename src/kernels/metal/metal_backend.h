@@ -33,7 +33,6 @@ class MetalBackend : public Backend {
 
   void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
                array& out) override;
-
   void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) override;
   void recurrence(Encoder& encoder, int axis, bool reverse, const array& factors,
                   const array& terms, array& out) override;
@@ -41,11 +40,9 @@ class MetalBackend : public Backend {
   void search_sorted(Encoder& encoder, bool right, const array& sorted, const array& values,
                      array& out) override;
 
-  // --- norms ---
+  // --- norms, attention, transforms, convolutions, factorisations ---
   void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
             const array* bias, array& out) override;
-
-  // --- norms, attention, transforms, convolutions, factorisations ---
   void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
             const array* frequencies, array& out) override;
   void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
@@ -54,12 +51,13 @@ class MetalBackend : public Backend {
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
+  void random_bits(Encoder& encoder, const array& key, array& out) override;
+
+  // --- products, quantisation ---
+  void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
 
   // --- element-wise programs ---
   void fused(Encoder& encoder, const FusedGroup& group) override;
-  // --- products, quantisation ---
-  void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
-  void random_bits(Encoder& encoder, const array& key, array& out) override;
 };
 
 }  // namespace holdfast::kernels::metal
