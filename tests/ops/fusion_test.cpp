@@ -117,10 +117,15 @@ struct Graph {
     eval(held);
     std::string result;
     for (array& a : held) {
+      // Which of two NaNs an operation forwards, and its sign, is undefined for LLVM, which compiles
+      // the kernels of GPUs as well.
 #ifdef __clang__
-      // Which of two NaNs an operation hands on, and its sign, is undefined for LLVM.
-      a = where(isnan(a), array(std::numeric_limits<float>::quiet_NaN(), dtype), a);
+      const bool is_undefined = true;
+#else
+      const bool is_undefined = default_device() == Device::gpu;
 #endif
+      if (is_undefined)
+        a = where(isnan(a), array(std::numeric_limits<float>::quiet_NaN(), dtype), a);
       array dense = contiguous(a);
       dense.eval();
       result.append(dense.data<char>(), dense.nbytes());

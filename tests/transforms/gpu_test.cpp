@@ -67,7 +67,8 @@ TEST_CASE("transforms of every op give on the gpu what they give on the cpu") {
       const std::vector<array> got = transformed_on(Device::gpu, f, inputs, seed);
       REQUIRE(got.size() == expected.size());
       for (size_t k = 0; k < got.size(); ++k) {
-        const std::string difference = registry::difference(got[k], expected[k], 0);
+        // Functions of floats are other ones there.
+        const std::string difference = registry::difference(got[k], expected[k], 1);
         CHECK_MESSAGE(difference.empty(), k << ": " << difference);
       }
       ++compared;

@@ -21,6 +21,8 @@ class Launch {
  public:
   Launch(Encoder& encoder, const char* source, const std::string& entry,
          const Constants& constants = {});
+  Launch(Encoder& encoder, const exec::Pipeline& pipeline)
+      : encoder_(encoder), pipeline_(&pipeline) {}
 
   Launch& input(const array& a);
   Launch& output(array& a);
@@ -59,7 +61,7 @@ class Launch {
   Launch& bytes(const void* address, size_t size);
 
   Encoder& encoder_;
-  Ref<exec::Pipeline> pipeline_;
+  Ref<const exec::Pipeline> pipeline_;
   SmallVector<KernelBinding, 12> bindings_;
   std::string errors_;
   uint32_t threadgroup_bytes_ = 0;

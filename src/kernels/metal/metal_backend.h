@@ -26,6 +26,7 @@ class MetalBackend : public Backend {
                       array& out) override;
   void gather(Encoder& encoder, const Indexing& indexing, const array& in,
               std::span<const array> indices, array& out) override;
+  void convert_fp8(Encoder& encoder, const array& in, array& out) override;
 
   // --- reductions, scans, sorts ---
   void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
@@ -57,7 +58,11 @@ class MetalBackend : public Backend {
   void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
 
   // --- element-wise programs ---
+  std::unique_ptr<const Prepared> prepare_fused(exec::Device& device,
+                                                const FusedGroup& group) override;
   void fused(Encoder& encoder, const FusedGroup& group) override;
+  void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
+            std::vector<array>& outputs) override;
 };
 
 }  // namespace holdfast::kernels::metal

@@ -1,11 +1,13 @@
-// Groups of element-wise ops, as programs that the kernels of elementwise.metal interpret.
+// Groups of element-wise ops: by a kernel of their own, where there is one (generated_kernels.h), or
+// as programs that the kernels of elementwise.metal interpret.
 //
-// The steps are cut into pieces, one dispatch each, where a kernel's family of lanes, its arguments
+// The steps of a program are cut into pieces, one dispatch each, where a kernel's family of lanes, its arguments
 // or its slots do not suffice; mostly there is one. What a later piece needs of an earlier one goes
 // through memory.
 #include <algorithm>
 
 #include "kernels/fused_layout.h"
+#include "kernels/metal/generated_kernels.h"
 #include "kernels/metal/launch.h"
 #include "kernels/metal/lowered_steps.h"
 #include "kernels/metal/metal_backend.h"
@@ -26,6 +28,13 @@ constexpr uint32_t group_size = 128;
 constexpr size_t most_inputs = 16, most_outputs = 8, few_inputs = 4;
 constexpr uint8_t most_slots = 8;
 constexpr size_t most_bytes = 32;  // of a thread's elements of one value
+constexpr size_t most_arrays = 28;  // of a kernel that is generated
+
+// As in support/generated.h.
+struct GeneratedAccess {
+  bool aligned, inside;
+  uint16_t first_extent;
+};
 
 enum class Family : uint8_t { any, narrow, wide_integer, complex };
 
@@ -52,21 +61,31 @@ struct Piece {
 
 class FusedEncoder {
  public:
-  FusedEncoder(Encoder& encoder, const FusedGroup& group)
-      : encoder_(encoder),
-        group_(group),
+  explicit FusedEncoder(const FusedGroup& group)
+      : group_(group),
         walk_(group),
         lowered_(lower(group.steps, group.inputs.size())),
-        input_count_(group.inputs.size()) {}
-
-  void encode() {
+        input_count_(group.inputs.size()) {
     find_uses();
     for (ShapeElem dim : *group_.shape) size_ *= dim;
-    std::vector<Piece> pieces = size_ > 0 ? cut() : std::vector<Piece>();
-    allocate_outputs();
-    if (size_ == 0) return;
-    read_inputs();
-    for (Piece& piece : pieces) dispatch(piece);
+    find_sources();
+  }
+
+  void make_kernel(exec::Device& device) const {
+    if (is_kernel_possible()) make_generated(device, kernel_group());
+  }
+
+  void encode(Encoder& encoder) {
+    if (size_ == 0) return allocate_outputs(encoder);
+    if (is_kernel_possible()) {
+      GeneratedGroup group = kernel_group();
+      if (auto kernel = find_generated(encoder.queue().device(), group, size_))
+        return dispatch(encoder, *kernel, group);
+    }
+    std::vector<Piece> pieces = cut();
+    allocate_outputs(encoder);
+    copy_inputs(encoder);
+    for (Piece& piece : pieces) dispatch(encoder, piece);
   }
 
  private:
@@ -74,7 +93,8 @@ class FusedEncoder {
   struct Source {
     const array* memory = nullptr;
     FusedInput input{};
-    CollapsedLayout layout;
+    CollapsedLayout layout;  // strided
+    bool is_copied = false;  // into order, first
   };
 
   size_t value_count() const { return input_count_ + lowered_.steps.size(); }
@@ -190,17 +210,17 @@ class FusedEncoder {
 
   // An input's memory goes to an output that is written when the input has been read for the last
   // time: each thread reads and writes the same elements.
-  void allocate_outputs() {
+  void allocate_outputs(Encoder& encoder) {
     uint32_t donatable = group_.donatable;
     for (size_t k = 0; k < group_.steps.size(); ++k) {
       if (!group_.steps[k].output) continue;
       const size_t step = lowered_.results[k] - input_count_;
-      walk_.allocate(encoder_, group_, *group_.steps[k].output, donatable,
+      walk_.allocate(encoder, group_, *group_.steps[k].output, donatable,
                      [&](size_t input) { return last_use_[input] <= step; });
     }
   }
 
-  void read_inputs() {
+  void find_sources() {
     sources_.resize(value_count());
     copies_.reserve(value_count());  // sources_ points into it
     for (size_t i = 0; i < input_count_; ++i) {
@@ -210,59 +230,66 @@ class FusedEncoder {
       source.input.type = element_type_of(a.dtype());
       if (is_scalar(a)) {
         source.input.access = FusedAccess::scalar;
-        continue;
-      }
-      if (!walk_.is_in_order(a, *group_.shape)) {
+      } else if (!walk_.is_in_order(a, *group_.shape)) {
         Strides strides = broadcast_strides(a.shape(), a.strides(), *group_.shape);
         source.layout = collapse(span_of(*group_.shape), span_of(strides));
-        if (is_read_across(a, source.layout)) {
-          copies_.push_back(make_dense(encoder_, a));
-          source.memory = &copies_.back();
-        } else if (!source.layout.is_dense()) {
+        source.is_copied = is_read_across(a, source.layout);
+        if (!source.is_copied && !source.layout.is_dense())
           source.input.access = FusedAccess::strided;
-        }
       }
-      source.input.aligned = is_aligned_input(source);
     }
   }
 
-  static size_t block_bytes(const array& a) {
-    return std::min<size_t>(16, per_thread * a.itemsize());
+  void copy_inputs(Encoder& encoder) {
+    for (size_t i = 0; i < input_count_; ++i) {
+      Source& source = sources_[i];
+      if (source.is_copied) {
+        copies_.push_back(make_dense(encoder, group_.inputs[i]));
+        source.memory = &copies_.back();
+      }
+      if (source.input.access != FusedAccess::scalar)
+        source.input.aligned =
+            begins_blocks(source, per_thread, block_bytes(*source.memory, per_thread));
+    }
   }
 
-  static bool is_aligned_input(const Source& source) {
+  // What threads of so many elements load at once.
+  static size_t block_bytes(const array& a, int64_t elements) {
+    return std::min<size_t>(16, static_cast<size_t>(elements) * a.itemsize());
+  }
+
+  // Do blocks of so many elements begin at multiples of `bytes`, and lie in one row?
+  static bool begins_blocks(const Source& source, int64_t elements, size_t bytes) {
     const array& a = *source.memory;
-    const size_t bytes = block_bytes(a);
     if (!is_aligned(a, bytes)) return false;
     if (source.input.access == FusedAccess::dense) return true;
     const CollapsedLayout& layout = source.layout;
-    auto is_multiple = [&](int64_t elements) {
-      return elements * static_cast<int64_t>(a.itemsize()) % static_cast<int64_t>(bytes) == 0;
+    auto is_multiple = [&](int64_t stride) {
+      return stride * static_cast<int64_t>(a.itemsize()) % static_cast<int64_t>(bytes) == 0;
     };
-    return layout.strides.back() == 1 && layout.shape.back() % per_thread == 0 &&
+    return layout.strides.back() == 1 && layout.shape.back() % elements == 0 &&
            std::all_of(layout.strides.begin(), layout.strides.end() - 1, is_multiple);
   }
 
   // What a later piece reads.
-  array& memory_of(uint16_t value) {
+  array& memory_of(Encoder& encoder, uint16_t value) {
     if (output_of_[value]) return *output_of_[value];
     Source& source = sources_[value];
     if (!source.memory) {
       const Dtype::Val dtype = lowered_.steps[value - input_count_].dtype;
-      copies_.push_back(make_temporary(encoder_, item_size(dtype) * static_cast<size_t>(size_)));
+      copies_.push_back(make_temporary(encoder, item_size(dtype) * static_cast<size_t>(size_)));
     }
     return const_cast<array&>(source.memory ? *source.memory : copies_.back());
   }
 
-  void dispatch(Piece& piece) {
+  void dispatch(Encoder& encoder, Piece& piece) {
     Extents extents;
     std::vector<FusedInput> inputs;
     for (uint16_t value : piece.inputs) {
       FusedInput input = sources_[value].input;
       if (input.access == FusedAccess::strided) {
-        input.first_extent = static_cast<uint16_t>(extents.size());
         input.dimensions = static_cast<uint16_t>(sources_[value].layout.dimensions());
-        for (const Extent& extent : extents_of(sources_[value].layout)) extents.push_back(extent);
+        input.first_extent = append(extents, sources_[value].layout);
       }
       inputs.push_back(input);
     }
@@ -274,7 +301,7 @@ class FusedEncoder {
     for (FusedInstruction& made : piece.instructions) {
       if (made.output == nowhere) continue;
       const uint16_t value = piece.outputs[made.output];
-      array& out = memory_of(value);
+      array& out = memory_of(encoder, value);
       Source& source = sources_[value];
       source.memory = &out;
       source.input.type = made.type;
@@ -282,11 +309,11 @@ class FusedEncoder {
       made.aligned = source.input.aligned =
           is_aligned(out, std::min<size_t>(16, per_thread * item));
     }
-    Launch launch(encoder_, "elementwise", entry(piece.family, is_small));
+    Launch launch(encoder, "elementwise", entry(piece.family, is_small));
     launch.value(program).list(piece.instructions).list(inputs).list(extents);
     for (uint16_t value : piece.inputs) launch.input(*sources_[value].memory);
     launch.nothing((is_small ? few_inputs : most_inputs) - piece.inputs.size());
-    for (uint16_t value : piece.outputs) launch.output(memory_of(value));
+    for (uint16_t value : piece.outputs) launch.output(memory_of(encoder, value));
     launch.nothing((is_small ? 1 : most_outputs) - piece.outputs.size());
     const size_t bytes =
         piece.family == Family::any || piece.family == Family::narrow ? most_bytes / 2 : most_bytes;
@@ -295,13 +322,72 @@ class FusedEncoder {
     launch.over(divide_up(size_, per_thread), group_size);
   }
 
+  static uint16_t append(Extents& extents, const CollapsedLayout& layout) {
+    const auto first = static_cast<uint16_t>(extents.size());
+    for (const Extent& extent : extents_of(layout)) extents.push_back(extent);
+    return first;
+  }
+
+  // --- A kernel of the group's own. ---
+
+  bool is_kernel_possible() const {
+    return size_ > 0 && input_count_ + output_values().size() <= most_arrays;
+  }
+
+  std::vector<uint16_t> output_values() const {
+    std::vector<uint16_t> values;
+    for (size_t value = input_count_; value < value_count(); ++value) {
+      if (output_of_[value]) values.push_back(static_cast<uint16_t>(value));
+    }
+    return values;
+  }
+
+  GeneratedGroup kernel_group() const {
+    GeneratedGroup group{lowered_.steps, {}, output_values(), size_ > most_small_elements};
+    for (size_t i = 0; i < input_count_; ++i) {
+      const Source& source = sources_[i];
+      const bool is_strided = source.input.access == FusedAccess::strided;
+      group.inputs.push_back({group_.inputs[i].dtype(), source.input.access,
+                              static_cast<uint8_t>(is_strided ? source.layout.dimensions() : 0)});
+    }
+    return group;
+  }
+
+  void dispatch(Encoder& encoder, const exec::Pipeline& kernel, const GeneratedGroup& group) {
+    allocate_outputs(encoder);
+    copy_inputs(encoder);
+    const int64_t elements = elements_per_thread(group);
+    Extents extents;
+    std::vector<GeneratedAccess> accesses;
+    for (size_t i = 0; i < input_count_; ++i) {
+      const Source& source = sources_[i];
+      const bool is_strided = source.input.access == FusedAccess::strided;
+      const bool has_blocks = static_cast<size_t>(elements) * source.memory->itemsize() >= 16;
+      accesses.push_back(
+          {source.input.access != FusedAccess::scalar && has_blocks &&
+               begins_blocks(source, elements, 16),
+           is_strided && source.layout.shape.back() % elements == 0,
+           is_strided ? append(extents, source.layout) : uint16_t{0}});
+    }
+    for (uint16_t value : group.outputs) {
+      const array& out = *output_of_[value];
+      accesses.push_back({static_cast<size_t>(elements) * out.itemsize() >= 16 &&
+                              is_aligned(out, 16),
+                          false, 0});
+    }
+    Launch launch(encoder, kernel);
+    launch.value(static_cast<uint64_t>(size_)).list(accesses).list(extents);
+    for (size_t i = 0; i < input_count_; ++i) launch.input(*sources_[i].memory);
+    for (uint16_t value : group.outputs) launch.output(*output_of_[value]);
+    launch.over(divide_up(size_, elements));
+  }
+
   static const char* entry(Family family, bool is_small) {
     if (family == Family::complex) return "fused_complex";
     if (family == Family::wide_integer) return "fused_long";
     return is_small ? "fused_small_narrow" : "fused_narrow";
   }
 
-  Encoder& encoder_;
   const FusedGroup& group_;
   FusedWalk walk_;
   LoweredGroup lowered_;
@@ -316,7 +402,13 @@ class FusedEncoder {
 }  // namespace
 
 void MetalBackend::fused(Encoder& encoder, const FusedGroup& group) {
-  FusedEncoder(encoder, group).encode();
+  FusedEncoder(group).encode(encoder);
+}
+
+std::unique_ptr<const Prepared> MetalBackend::prepare_fused(exec::Device& device,
+                                                            const FusedGroup& group) {
+  FusedEncoder(group).make_kernel(device);
+  return nullptr;
 }
 
 }  // namespace holdfast::kernels::metal
