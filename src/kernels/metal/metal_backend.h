@@ -21,6 +21,14 @@ class MetalBackend : public Backend {
 
   // --- products, quantisation ---
   void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
+  void segmented_matmul(Encoder& encoder, const array& a, const array& b, const array& segments,
+                        array& out) override;
+  void quantize(Encoder& encoder, const QuantizedFormat& format, const std::vector<array>& inputs,
+                std::vector<array>& outputs) override;
+  void dequantize(Encoder& encoder, const QuantizedFormat& format, const std::vector<array>& inputs,
+                  array& out) override;
+  void quantized_matmul(Encoder& encoder, const QuantizedProduct& product,
+                        const std::vector<array>& inputs, array& out) override;
 };
 
 }  // namespace holdfast::kernels::metal
