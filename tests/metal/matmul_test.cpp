@@ -68,3 +68,19 @@ TEST_CASE("metal products of matrices") {
   large.layouts = {Layout::dense, Layout::transposed};
   compare(large);
 }
+
+TEST_CASE("metal products of segments") {
+  auto of_segments = [](Case& c) {
+    const int m = c.shape[0], k = c.shape[1], n = c.shape[2];
+    array segments = reshape(array({0, k, 3, 3, 5, 30, k, k}, uint32), {2, 2, 2});
+    return std::vector<array>{segmented_mm(c.input({m, k}), c.input({k, n}), segments)};
+  };
+  const std::vector<Shape> shapes = {{5, 40, 7}, {70, 33, 90}};
+  Row halves = row_of("half types", {"segmented_matmul_float16", "segmented_matmul_bfloat16"},
+                      shapes, {float16, bfloat16});
+  Row floats = row_of("floats", {"segmented_matmul_float32", "segmented_matmul_complex64"}, shapes,
+                      {float32, complex64});
+  halves.build = floats.build = of_segments;
+  compare(halves);
+  compare(floats);
+}

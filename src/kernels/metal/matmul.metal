@@ -1,5 +1,6 @@
 // Matrix products C = A B by tiles, for any strides and batches that broadcast. Sums are of float32
 // (or two of them), in an order that follows from the shapes.
+#include "support/errors.h"
 #include "support/indexing.h"
 #include "support/tiles.h"
 
@@ -61,7 +62,6 @@ template <typename T, uint side, bool a_turned, bool b_turned>
     uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   constexpr uint depth = 32, threads = 256;
-  constexpr uint row_tiles = side / 32, column_tiles = side / 64;  // of 16 elements
   using TileA = conditional_t<a_turned, Tile<depth, side>, Tile<side, depth>>;
   using TileB = conditional_t<b_turned, Tile<depth, side>, Tile<side, depth>>;
   threadgroup uint4 memory[2 * (TileA::bytes + TileB::bytes) / 16];
@@ -99,7 +99,7 @@ template <typename T, uint side, bool a_turned, bool b_turned>
   };
 
   const uint row = simdgroup % 2 * (side / 2), column = simdgroup / 2 * (side / 4);
-  float4 sums[row_tiles][2 * column_tiles] = {};
+  TileSums<T, side / 2, side / 4> sums;
   const uint steps = (end_depth - first_depth + depth - 1) / depth;
   for (uint step = 0; step <= steps; ++step) {
     if (step < steps) load(first_depth + step * depth, step % 2);
@@ -110,46 +110,19 @@ template <typename T, uint side, bool a_turned, bool b_turned>
     const threadgroup uchar* tile = tiles + (step + 1) % 2 * (TileA::bytes + TileB::bytes);
 #pragma nounroll
     for (uint k = 0; k < depth; k += 16) {
-      uint4 left[row_tiles], right[column_tiles];
-#pragma unroll
-      for (uint i = 0; i < row_tiles; ++i)
-        left[i] = load_left<TileA, a_turned>(tile, row + 16 * i, k, lane);
-#pragma unroll
-      for (uint j = 0; j < column_tiles; ++j)
-        right[j] = load_right<TileB, b_turned>(tile + TileA::bytes, column + 16 * j, k, lane);
-#pragma unroll
-      for (uint i = 0; i < row_tiles; ++i) {
-#pragma unroll
-        for (uint j = 0; j < column_tiles; ++j) {
-          sums[i][2 * j] = holdfast::mma_m16n8k16<T>(left[i], right[j].xy, sums[i][2 * j]);
-          sums[i][2 * j + 1] = holdfast::mma_m16n8k16<T>(left[i], right[j].zw, sums[i][2 * j + 1]);
-        }
-      }
+      sums.template add<TileA, a_turned, TileB, b_turned>(tile, tile + TileA::bytes, row, column, k,
+                                                          lane);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
 
-  // Through threadgroup memory, so that lanes that are neighbours store neighbours.
   const Target<T> target = target_of<T>(out, product, group.z, group.y);
-  constexpr uint width = side / 4, stride = width + 4;
-  threadgroup float* staged = reinterpret_cast<threadgroup float*>(memory) + simdgroup * 16 * stride;
-#pragma unroll
-  for (uint i = 0; i < row_tiles; ++i) {
-#pragma unroll
-    for (uint j = 0; j < 2 * column_tiles; ++j) {
-#pragma unroll
-      for (uint e = 0; e < 4; ++e)
-        staged[(lane / 4 + e / 2 * 8) * stride + 8 * j + lane % 4 * 2 + e % 2] = sums[i][j][e];
-    }
-    simdgroup_barrier(mem_flags::mem_threadgroup);
-#pragma nounroll
-    for (uint at = lane; at < 16 * width; at += 32) {
-      const uint r = first_row + row + 16 * i + at / width, c = first_column + column + at % width;
-      if (r < product.rows && c < product.columns)
-        target.store(r, c, staged[at / width * stride + at % width]);
-    }
-    simdgroup_barrier(mem_flags::mem_threadgroup);
-  }
+  sums.store(reinterpret_cast<threadgroup float*>(memory) + simdgroup * sums.staged, lane,
+             [&](uint r, uint c, float sum) {
+               r += first_row + row;
+               c += first_column + column;
+               if (r < product.rows && c < product.columns) target.store(r, c, sum);
+             });
 }
 
 #define TILES_OF(name, T, side, a, a_turned, b, b_turned)                    \
@@ -181,28 +154,23 @@ inline float2 times_plus(float2 a, float2 b, float2 sum) {
   return float2(fma(a.x, b.x, fma(-a.y, b.y, sum.x)), fma(a.x, b.y, fma(a.y, b.x, sum.y)));
 }
 
-// A threadgroup of 256 threads computes 64 × 64 of C. Operands may have any strides. `segmented`:
-// product z has the depth [segments[2 z], segments[2 z + 1]) to itself; there is no batch.
-template <typename T, bool segmented>
-[[kernel, max_total_threads_per_threadgroup(256)]] void matmul_any(
-    const device T* a, const device T* b, device uchar* out, constant Product& product,
-    constant Extent* a_batch, constant Extent* b_batch, const device uint* segments,
-    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+constant constexpr uint any_side = 64, any_depth = 16;
+template <typename T>
+struct AnyTiles {
+  typename wide_of<T>::type a[any_depth][any_side + 4], b[any_depth][any_side + 4];
+};
+
+// A threadgroup of 256 threads computes 64 × 64 of C, the sums over [first_depth, end_depth).
+// Operands may have any strides.
+template <typename T>
+inline void multiply_any(const device T* a, const device T* b, Target<T> target,
+                         constant Product& product, uint first_depth, uint end_depth, uint tile,
+                         threadgroup AnyTiles<T>& tiles, uint t) {
   using Wide = typename wide_of<T>::type;
-  constexpr uint side = 64, depth = 16, per_thread = 4;
-  threadgroup Wide a_tile[depth][side + 4], b_tile[depth][side + 4];
+  constexpr uint side = any_side, depth = any_depth, per_thread = 4;
   const uint rows = (product.rows + side - 1) / side;
-  const TilePosition position(group.x, rows, (product.columns + side - 1) / side);
+  const TilePosition position(tile, rows, (product.columns + side - 1) / side);
   const uint first_row = position.row * side, first_column = position.column * side;
-  uint first_depth = group.y * product.part_depth;
-  uint end_depth = min(product.depth, first_depth + product.part_depth);
-  if constexpr (segmented) {
-    first_depth = segments[2 * ulong(group.z)];
-    end_depth = min(product.depth, segments[2 * ulong(group.z) + 1]);
-  } else {
-    a += offset_of(group.z, a_batch, product.dimensions);
-    b += offset_of(group.z, b_batch, product.dimensions);
-  }
 
   // Threads that are neighbours load what lies together: along the depth, or across it.
   auto load = [&](const device T* from, uint first, uint end, long stride, long depth_stride,
@@ -237,8 +205,8 @@ template <typename T, bool segmented>
   Wide sums[per_thread][per_thread] = {};
   if (first_depth < end_depth) load_both(first_depth);
   for (uint at = first_depth; at < end_depth; at += depth) {
-    put(a_tile, product.a_row, product.a_depth, a_next);
-    put(b_tile, product.b_column, product.b_depth, b_next);
+    put(tiles.a, product.a_row, product.a_depth, a_next);
+    put(tiles.b, product.b_column, product.b_depth, b_next);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (end_depth - at > depth) load_both(at + depth);
 #pragma unroll 2
@@ -246,8 +214,8 @@ template <typename T, bool segmented>
       Wide left[per_thread], right[per_thread];
 #pragma unroll
       for (uint i = 0; i < per_thread; ++i) {
-        left[i] = a_tile[k][y + i];
-        right[i] = b_tile[k][x + i];
+        left[i] = tiles.a[k][y + i];
+        right[i] = tiles.b[k][x + i];
       }
 #pragma unroll
       for (uint i = 0; i < per_thread; ++i) {
@@ -259,7 +227,6 @@ template <typename T, bool segmented>
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
 
-  const Target<T> target = target_of<T>(out, product, group.z, group.y);
 #pragma unroll
   for (uint i = 0; i < per_thread; ++i) {
 #pragma unroll
@@ -270,11 +237,39 @@ template <typename T, bool segmented>
   }
 }
 
+template <typename T>
+[[kernel, max_total_threads_per_threadgroup(256)]] void matmul_any(
+    const device T* a, const device T* b, device uchar* out, constant Product& product,
+    constant Extent* a_batch, constant Extent* b_batch,
+    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+  threadgroup AnyTiles<T> tiles;
+  const uint first = group.y * product.part_depth;
+  multiply_any(a + offset_of(group.z, a_batch, product.dimensions),
+               b + offset_of(group.z, b_batch, product.dimensions),
+               target_of<T>(out, product, group.z, group.y), product, first,
+               min(product.depth, first + product.part_depth), group.x, tiles, t);
+}
+
+// Product z has the depth [segments[2 z], segments[2 z + 1]) to itself.
+template <typename T>
+[[kernel, max_total_threads_per_threadgroup(256)]] void segmented_matmul(
+    const device T* a, const device T* b, const device uint* segments, device uchar* out,
+    constant Product& product, device Errors& errors, uint3 group [[threadgroup_position_in_grid]],
+    uint t [[thread_index_in_threadgroup]]) {
+  threadgroup AnyTiles<T> tiles;
+  uint first = segments[2 * ulong(group.z)], end = segments[2 * ulong(group.z) + 1];
+  if (first > end || end > product.depth) {
+    report(errors, 1, first, end);
+    first = end = 0;
+  }
+  multiply_any(a, b, target_of<T>(out, product, group.z, 0), product, first, end, group.x, tiles,
+               t);
+}
+
 #define MATMUL_ANY(name, T)                                                                     \
-  template [[host_name("matmul_any_" #name)]] [[kernel]] decltype(matmul_any<T, false>)         \
-      matmul_any<T, false>;                                                                     \
-  template [[host_name("segmented_matmul_" #name)]] [[kernel]] decltype(matmul_any<T, true>)    \
-      matmul_any<T, true>;
+  template [[host_name("matmul_any_" #name)]] [[kernel]] decltype(matmul_any<T>) matmul_any<T>; \
+  template [[host_name("segmented_matmul_" #name)]] [[kernel]] decltype(segmented_matmul<T>)    \
+      segmented_matmul<T>;
 MATMUL_ANY(float32, float)
 MATMUL_ANY(complex64, float2)
 MATMUL_ANY(float16, half)

@@ -31,7 +31,6 @@ class MetalBackend : public Backend {
   // --- reductions, scans, sorts ---
   void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
               array& out) override;
-
   void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
                array& out) override;
   void scan(Encoder& encoder, const ScanKind& kind, const array& in, array& out) override;
@@ -56,6 +55,14 @@ class MetalBackend : public Backend {
 
   // --- products, quantisation ---
   void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
+  void segmented_matmul(Encoder& encoder, const array& a, const array& b, const array& segments,
+                        array& out) override;
+  void quantize(Encoder& encoder, const QuantizedFormat& format, const std::vector<array>& inputs,
+                std::vector<array>& outputs) override;
+  void dequantize(Encoder& encoder, const QuantizedFormat& format, const std::vector<array>& inputs,
+                  array& out) override;
+  void quantized_matmul(Encoder& encoder, const QuantizedProduct& product,
+                        const std::vector<array>& inputs, array& out) override;
 
   // --- element-wise programs ---
   std::unique_ptr<const Prepared> prepare_fused(exec::Device& device,

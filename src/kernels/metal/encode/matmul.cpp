@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <bit>
-#include <optional>
 
+#include "base/text.h"
 #include "kernels/metal/launch.h"
 #include "kernels/metal/metal_backend.h"
+#include "kernels/metal/parts.h"
 #include "kernels/staging.h"
 #include "kernels/views.h"
 
@@ -33,9 +34,7 @@ struct SumParts {
   uint32_t parts;
 };
 
-constexpr int64_t few_vectors = 4;          // of matvec_rows and matvec_columns
-constexpr int64_t busy_threadgroups = 128;  // so many keep a large GPU busy
-constexpr int64_t smallest_depth = 512;     // of a part of a sum
+constexpr int64_t few_vectors = 4;  // of matvec_rows and matvec_columns
 constexpr int64_t product_block = 16;
 
 // A stack of matrices whose lines are multiplied with those of another: the rows of A, the columns
@@ -109,38 +108,6 @@ void join_rows(Products& p) {
   p.b.batch.clear();
 }
 
-std::string product_entry(const std::string& name, const array& a) {
-  return name + "_" + dtype_name(a.dtype().val());
-}
-
-// The depth of sums in parts, multiples of `unit`, where there are few threadgroups.
-struct DepthCut {
-  DepthCut(int64_t depth, int64_t threadgroups, int64_t unit, int64_t smallest = smallest_depth) {
-    const int64_t wanted = std::min(busy_threadgroups / threadgroups, depth / smallest);
-    part = divide_up(divide_up(depth, std::max<int64_t>(1, wanted)), unit) * unit;
-    parts = divide_up(depth, part);
-  }
-  int64_t part, parts;
-};
-
-// Calls encode(target), where target is `out` or, of sums in parts, a temporary, whose parts are
-// added up afterwards.
-template <typename Encode>
-void encode_in_parts(Encoder& encoder, int64_t parts, int64_t batch, array& out, Encode encode) {
-  if (parts == 1) return encode(out);
-  const bool is_complex = out.dtype() == complex64;
-  const uint64_t total = out.size() * (is_complex ? 2 : 1);
-  array sums = make_temporary(encoder, total * sizeof(float) * static_cast<uint64_t>(parts));
-  encode(sums);
-  const SumParts settings{total / static_cast<uint64_t>(batch), total,
-                          static_cast<uint32_t>(parts)};
-  Launch(encoder, "matmul", is_complex ? "add_parts_float32" : product_entry("add_parts", out))
-      .input(sums)
-      .output(out)
-      .value(settings)
-      .over(static_cast<int64_t>(total));
-}
-
 // Neighbours along the depth or across it.
 void arrange(Encoder& encoder, Products& p, const array& out) {
   auto is_arranged = [](const MatrixOperand& x) { return x.is_along || x.is_across; };
@@ -179,11 +146,10 @@ void encode_tiles(Encoder& encoder, Products& p, array& out) {
     name = "matmul_" + std::to_string(side) + (p.a.is_along ? "_n" : "_t") +
            (p.b.is_along ? "t" : "n");
   }
-  const Extents of_a = p.extents(p.a), of_b = p.extents(p.b), no_segments{};
+  const Extents of_a = p.extents(p.a), of_b = p.extents(p.b);
   encode_in_parts(encoder, cut.parts, p.batch, out, [&](array& target) {
-    Launch launch(encoder, "matmul", product_entry(name, p.a.a));
+    Launch launch(encoder, "matmul", entry_of(name, p.a.a));
     launch.input(p.a.a).input(p.b.a).output(target).value(product).list(of_a).list(of_b);
-    if (!on_matrix_units) launch.list(no_segments);
     launch.over({grid_length(encoder, divide_up(p.m, side) * divide_up(p.n, side), 256),
                  grid_length(encoder, cut.parts, 1), grid_length(encoder, p.batch, 1)},
                 {256});
@@ -227,9 +193,9 @@ bool encode_vectors(Encoder& encoder, const Products& p, array& out) {
                                on_right ? 1 : static_cast<uint64_t>(rows)};
   const char* count = vectors == 1 && out.dtype() != complex64 ? "_1" : "_4";
   encode_in_parts(encoder, cut.parts, p.batch, out, [&](array& target) {
-    Launch(encoder, "matmul",
-           product_entry(std::string(matrix.is_along ? "matvec_rows" : "matvec_columns") + count,
-                         matrix.a))
+    Launch(
+        encoder, "matmul",
+        entry_of(std::string(matrix.is_along ? "matvec_rows" : "matvec_columns") + count, matrix.a))
         .input(matrix.a)
         .input(x.a)
         .output(target)
@@ -245,6 +211,18 @@ bool encode_vectors(Encoder& encoder, const Products& p, array& out) {
 
 }  // namespace
 
+void add_parts(Encoder& encoder, const array& sums, int64_t parts, int64_t products, array& out) {
+  const bool is_complex = out.dtype() == complex64;
+  const uint64_t total = out.size() * (is_complex ? 2 : 1);
+  const SumParts settings{total / static_cast<uint64_t>(products), total,
+                          static_cast<uint32_t>(parts)};
+  Launch(encoder, "matmul", is_complex ? "add_parts_float32" : entry_of("add_parts", out))
+      .input(sums)
+      .output(out)
+      .value(settings)
+      .over(static_cast<int64_t>(total));
+}
+
 void MetalBackend::matmul(Encoder& encoder, const array& a, const array& b, array& out) {
   encoder.allocate(out);
   if (out.size() == 0) return;
@@ -257,6 +235,39 @@ void MetalBackend::matmul(Encoder& encoder, const array& a, const array& b, arra
   join_rows(p);
   if (std::min(p.m, p.n) <= few_vectors && encode_vectors(encoder, p, out)) return;
   encode_tiles(encoder, p, out);
+}
+
+void MetalBackend::segmented_matmul(Encoder& encoder, const array& a, const array& b,
+                                    const array& segments, array& out) {
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  const array pairs = make_dense(encoder, segments);
+  const auto count = static_cast<int64_t>(pairs.size()) / 2;
+  const int64_t m = a.shape(0), k = a.shape(1), n = b.shape(1);
+  constexpr int64_t side = 64;
+  const Product product{static_cast<uint32_t>(m),
+                        static_cast<uint32_t>(n),
+                        static_cast<uint32_t>(k),
+                        1,
+                        static_cast<uint32_t>(k),
+                        0,
+                        a.strides(0),
+                        a.strides(1),
+                        b.strides(1),
+                        b.strides(0),
+                        false,
+                        false,
+                        false};
+  Launch(encoder, "matmul", entry_of("segmented_matmul", a))
+      .input(a)
+      .input(b)
+      .input(pairs)
+      .output(out)
+      .value(product)
+      .errors({text("[segmented_mm] expected segments inside 0 to ", k, ", got {} to {}")})
+      .over({grid_length(encoder, divide_up(m, side) * divide_up(n, side), 256), 1,
+             grid_length(encoder, count, 1)},
+            {256});
 }
 
 }  // namespace holdfast::kernels::metal

@@ -91,3 +91,56 @@ inline uint4 load_right(const threadgroup uchar* tile, uint column, uint depth, 
   if constexpr (turned) return load_fragment<Tile, true, true>(tile, depth, column, lane);
   return load_fragment<Tile, false, false>(tile, column, depth, lane);
 }
+
+// Sums of a simdgroup: `rows_` × `columns_` of C, multiples of 16.
+template <typename T, uint rows_, uint columns_>
+struct TileSums {
+  static constant constexpr uint row_tiles = rows_ / 16, column_tiles = columns_ / 16;
+  static constant constexpr uint stride = columns_ + 4;
+  // Of threadgroup memory that `store` uses.
+  static constant constexpr uint staged = 16 * stride;
+  float4 values[row_tiles][2 * column_tiles] = {};
+
+  // Adds the product of the rows of A from `row` on and the columns of B from `column` on, 16 of
+  // the depth from `depth` on.
+  template <typename TileA, bool a_turned, typename TileB, bool b_turned>
+  void add(const threadgroup uchar* a, const threadgroup uchar* b, uint row, uint column,
+           uint depth, uint lane) {
+    uint4 left[row_tiles], right[column_tiles];
+#pragma unroll
+    for (uint i = 0; i < row_tiles; ++i)
+      left[i] = load_left<TileA, a_turned>(a, row + 16 * i, depth, lane);
+#pragma unroll
+    for (uint j = 0; j < column_tiles; ++j)
+      right[j] = load_right<TileB, b_turned>(b, column + 16 * j, depth, lane);
+#pragma unroll
+    for (uint i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (uint j = 0; j < column_tiles; ++j) {
+        values[i][2 * j] = holdfast::mma_m16n8k16<T>(left[i], right[j].xy, values[i][2 * j]);
+        values[i][2 * j + 1] =
+            holdfast::mma_m16n8k16<T>(left[i], right[j].zw, values[i][2 * j + 1]);
+      }
+    }
+  }
+
+  // Calls put(row, column, sum) for each: lanes that are neighbours take neighbours of a row, by
+  // way of `memory`, which is the simdgroup's own.
+  template <typename Put>
+  void store(threadgroup float* memory, uint lane, Put put) {
+#pragma unroll
+    for (uint i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (uint j = 0; j < 2 * column_tiles; ++j) {
+#pragma unroll
+        for (uint e = 0; e < 4; ++e)
+          memory[(lane / 4 + e / 2 * 8) * stride + 8 * j + lane % 4 * 2 + e % 2] = values[i][j][e];
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma nounroll
+      for (uint at = lane; at < 16 * columns_; at += 32)
+        put(16 * i + at / columns_, at % columns_, memory[at / columns_ * stride + at % columns_]);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+  }
+};
