@@ -100,6 +100,9 @@ array transform(const char* op, const array& a, const Shape* n, const std::vecto
     throw std::invalid_argument(
         text("[", op, "] expected one length for each axis, got ", *n, " for axes ", axes));
   }
+  if (a.ndim() == 0) {
+    throw std::invalid_argument(text("[", op, "] expected one dimension or more, got a 0-d array"));
+  }
   std::vector<int> places;
   for (int axis : axes) places.push_back(checked_axis(op, axis, a.ndim()));
   checked_axes(op, axes, a.ndim());
@@ -184,6 +187,7 @@ HOLDFAST_FFT_FORMS(irfftn, true, true)
 
 array fftfreq(int n, double d, StreamOrDevice s) {
   if (n < 1) throw std::invalid_argument(text("[fftfreq] expected n of at least 1, got ", n));
+  if (d == 0) throw std::invalid_argument("[fftfreq] d must not be 0");
   double step = 1.0 / (n * d);
   array positive = arange(0.0, static_cast<double>((n - 1) / 2 + 1), float32, s);
   array negative = arange(static_cast<double>(-(n / 2)), 0.0, float32, s);
@@ -191,6 +195,7 @@ array fftfreq(int n, double d, StreamOrDevice s) {
 }
 array rfftfreq(int n, double d, StreamOrDevice s) {
   if (n < 1) throw std::invalid_argument(text("[rfftfreq] expected n of at least 1, got ", n));
+  if (d == 0) throw std::invalid_argument("[rfftfreq] d must not be 0");
   array numbers = arange(0.0, static_cast<double>(n / 2 + 1), float32, s);
   return multiply(numbers, array(1.0 / (n * d), float32), s);
 }

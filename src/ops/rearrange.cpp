@@ -10,7 +10,8 @@ namespace holdfast {
 
 array flip(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
   Shape start(a.ndim(), 0), stop = a.shape(), steps(a.ndim(), 1);
-  for (int axis : checked_axes("flip", axes, a.ndim())) {
+  for (int given : axes) {
+    int axis = checked_axis("flip", given, a.ndim());
     size_t at = static_cast<size_t>(axis);
     start[at] = a.shape(axis) - 1;
     stop[at] = -a.shape(axis) - 1;

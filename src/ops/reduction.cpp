@@ -297,7 +297,20 @@ HOLDFAST_REDUCTION_FORMS(var)
 HOLDFAST_REDUCTION_FORMS(std)
 #undef HOLDFAST_REDUCTION_FORMS
 
+namespace {
+
+// Axes of what has none are a bad argument of these, as in MLX, not an axis out of range.
+void check_has_axes(const char* op, const std::vector<int>& axes, const array& a) {
+  if (a.ndim() == 0 && !axes.empty()) {
+    throw std::invalid_argument(
+        text("[", op, "] an array without dimensions has no axes, got ", axes));
+  }
+}
+
+}  // namespace
+
 array logsumexp(const array& a, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
+  check_has_axes("logsumexp", axes, a);
   std::vector<int> sorted = checked_axes("logsumexp", axes, a.ndim());
   Dtype dtype = at_least_float(a.dtype());
   if (dtype == complex64) {
@@ -378,6 +391,7 @@ class Softmax final : public Recorded<Softmax, Single<Op>> {
 }  // namespace
 
 array softmax(const array& a, const std::vector<int>& axes, bool, StreamOrDevice s) {
+  check_has_axes("softmax", axes, a);
   std::vector<int> sorted = checked_axes("softmax", axes, a.ndim());
   Dtype dtype = at_least_float(a.dtype());
   if (dtype == complex64) {

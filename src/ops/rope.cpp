@@ -157,9 +157,9 @@ array rotate(const array& x, RopeSettings settings, const std::optional<array>& 
   if (x.ndim() < 3) fail("expected x with three dimensions or more, got shape ", x.shape());
   Dtype dtype = x.dtype();
   if (!issubdtype(dtype, floating)) fail("expected a floating dtype, got ", dtype);
-  if (settings.dims < 0 || settings.dims % 2 != 0 || settings.dims > x.shape(-1)) {
-    fail("expected an even dims of at most the last dimension of x (", x.shape(-1), "), got ",
-         settings.dims);
+  if (settings.dims <= 0 || settings.dims % 2 != 0 || settings.dims > x.shape(-1)) {
+    fail("expected a positive, even dims of at most the last dimension of x (", x.shape(-1),
+         "), got ", settings.dims);
   }
   if (settings.base.has_value() == freqs.has_value()) {
     fail("expected either base or freqs, got ", freqs ? "both" : "neither");

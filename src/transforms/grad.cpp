@@ -24,6 +24,20 @@ std::vector<array> with_gradient(const std::vector<array>& outputs) {
   return result;
 }
 
+// Cotangents for the outputs that get one, or for all: then those of stopped outputs are left out.
+std::vector<array> with_gradient(const std::vector<array>& outputs,
+                                 const std::vector<array>& cotangents,
+                                 const std::vector<array>& differentiated) {
+  if (cotangents.size() != outputs.size()) return cotangents;
+  std::vector<array> result;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool gets_one = std::ranges::any_of(
+        differentiated, [&](const array& output) { return output.id() == outputs[i].id(); });
+    if (gets_one) result.push_back(cotangents[i]);
+  }
+  return result;
+}
+
 // In the dtype of what they belong to.
 std::vector<array> converted(const char* op, const char* what, std::vector<array> given,
                              const std::vector<array>& expected) {
@@ -80,7 +94,8 @@ std::pair<std::vector<array>, std::vector<array>> vjp(
   std::vector<array> tracers = detail::traced(primals);
   std::vector<array> outputs = fun(tracers);
   std::vector<array> differentiated = with_gradient(outputs);
-  std::vector<array> given = converted("vjp", "cotangents", cotangents, differentiated);
+  std::vector<array> given = converted(
+      "vjp", "cotangents", with_gradient(outputs, cotangents, differentiated), differentiated);
   return {outputs, detail::pull_back(tracers, differentiated, given)};
 }
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import holdfast.core as mx
@@ -48,11 +49,56 @@ def test_one_pair_pads_each_axis():
 
 
 def test_ranges():
-    for arguments in ((True,), (0, True), (0, 5, True)):
-        with pytest.raises(ValueError):
-            mx.arange(*arguments)
+    with pytest.raises(ValueError):
+        mx.arange(True)
     with pytest.raises(ValueError):
         mx.arange(2**31)
+    assert mx.arange(True, 3).tolist() == [1, 2]
+
+
+def test_axes_and_shapes_are_arrays_too():
+    a = mx.arange(6).reshape(2, 3)
+    assert a.sum(mx.array(1)).tolist() == [3, 12] and a.sum(np.array([0, 1])).item() == 15
+    assert mx.zeros(mx.array([2, 3])).shape == mx.zeros(np.array([2, 3])).shape == (2, 3)
+    assert mx.transpose(a, np.array([1, 0])).shape == (3, 2) and mx.zeros(np.int64(2)).shape == (2,)
+    for bad in (mx.array(1.5), np.array([0.5]), "x", [None]):
+        with pytest.raises(TypeError):
+            a.sum(bad)
+
+
+REFUSED = [
+    (lambda: mx.fast.rope(mx.ones((1, 2, 4)), 0, traditional=False, base=10.0, scale=1.0, offset=0), ValueError),
+    (lambda: mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10.0, scale=1.0, offset=True), ValueError),
+    (lambda: mx.fast.scaled_dot_product_attention(*[mx.ones((1, 1, 2, 4))] * 3, scale=1.0, mask=""), ValueError),
+    (lambda: mx.fft.rfftfreq(4, 0), ValueError), (lambda: mx.fft.fftfreq(4, 0), ValueError), (lambda: mx.fft.fftn(mx.ones((2, 2)), s=(2,)), ValueError),
+    (lambda: mx.fft.fft(mx.array(1.0)), ValueError), (lambda: mx.softmax(mx.array(1.0), axis=0), ValueError),
+    (lambda: mx.logsumexp(mx.array(1.0), axis=0), ValueError), (lambda: mx.matrix_transpose(mx.ones(3)), ValueError),
+    (lambda: mx.unique(mx.array([1, 2]), -1), ValueError), (lambda: mx.full_like(mx.array([1, 2]), 2**40), ValueError),
+    (lambda: mx.exp([1, 2]), ValueError), (lambda: mx.diff([1, 2]), TypeError), (lambda: mx.add([1, 2], 3), ValueError), (lambda: mx.sum(mx.ones(2), axis=1), IndexError),
+]
+
+
+@pytest.mark.parametrize("call, error", REFUSED)
+def test_what_mlx_refuses_is_refused(call, error):
+    with pytest.raises(error):
+        call()
+
+
+def test_the_gradient_of_a_stopped_output_is_zero():
+    outputs, gradients = mx.vjp(lambda x: (mx.stop_gradient(x), x * 2), [mx.array(3.0)], [mx.array(1.0), mx.array(1.0)])
+    assert gradients[0].item() == 2.0
+    assert mx.vjp(mx.stop_gradient, [mx.array(3.0)], [mx.array(1.0)])[1][0].item() == 0.0
+
+
+def test_exact_results():
+    powers = [10.0**k for k in range(-10, 30)]
+    assert mx.log10(mx.array(powers)).tolist() == [float(k) for k in range(-10, 30)]
+    assert mx.fft.fft(mx.array([0.1, 0.2]))[1].item().imag == 0
+    assert all(part.imag == 0 for part in mx.fft.fft(mx.array([1.0, 2.0, 1.0, 2.0])).tolist())
+
+
+def test_flip_takes_an_axis_twice():
+    assert mx.flip(mx.arange(3), axis=(0, -1)).tolist() == [2, 1, 0]
 
 
 def test_limits_in_the_wrong_order():

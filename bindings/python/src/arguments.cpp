@@ -17,7 +17,14 @@ void Arguments::refuse(int place, const std::string& expected) const {
 array Arguments::array_at(int place) const {
   PyObject* value = values_[place];
   if (is_array(value)) return value_of(value);
-  if (value == Py_None) refuse(place, "an array");
+  if (PyList_Check(value) || PyTuple_Check(value) || !is_operand(value)) refuse(place, "an array");
+  return operand_from(value);
+}
+
+array Arguments::operand_at(int place) const {
+  PyObject* value = values_[place];
+  if (is_array(value)) return value_of(value);
+  if (value == Py_None) refuse(place, "an array or a scalar");
   return operand_from(value);
 }
 
@@ -146,13 +153,23 @@ std::vector<std::string> Arguments::texts(int place) const {
 
 namespace {
 
+// A sequence with a length: NumPy's arrays are sequences, but those of no dimensions have none.
+bool has_items(PyObject* object) {
+  if (is_array(object)) return value_of(object).ndim() > 0;
+  if (PyLong_Check(object) || PyUnicode_Check(object) || !PySequence_Check(object)) return false;
+  if (PySequence_Size(object) >= 0) return true;
+  PyErr_Clear();
+  return false;
+}
+
+// Of an int or a sequence of ints; arrays of integers are either.
 template <typename Numbers>
 bool numbers_from(PyObject* object, Numbers& numbers) {
-  if (is_integer(object) && !is_array(object)) {
+  if (!has_items(object)) {
+    if (!is_integer(object)) return false;
     numbers.push_back(to_int(object));
     return true;
   }
-  if (!PySequence_Check(object) || PyUnicode_Check(object)) return false;
   Object items = as_sequence(object);
   for (Py_ssize_t i = 0; i < PySequence_Size(items.get()); ++i) {
     Object item = Object::steal(PySequence_GetItem(items.get(), i));

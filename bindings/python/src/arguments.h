@@ -30,6 +30,8 @@ class Arguments {
 
   // An array, or what becomes one: a scalar, a buffer, an object with `__mlx_array__`. Not a list.
   array array_at(int place) const;
+  // The same for functions of numbers: what is neither is a ValueError there, as in MLX.
+  array operand_at(int place) const;
   std::optional<array> optional_array(int place) const;
   // A scalar takes the dtype of the array beside it (weak promotion).
   std::pair<array, array> operands(int first, int second) const;

@@ -11,11 +11,11 @@ namespace {
 
 template <array (*function)(array, StreamOrDevice)>
 PyObject* unary(Arguments& a) {
-  return give(function(a.array_at(0), a.stream(1)));
+  return give(function(a.operand_at(0), a.stream(1)));
 }
 template <array (*function)(const array&, StreamOrDevice)>
 PyObject* unary(Arguments& a) {
-  return give(function(a.array_at(0), a.stream(1)));
+  return give(function(a.operand_at(0), a.stream(1)));
 }
 template <array (*function)(array, array, StreamOrDevice)>
 PyObject* binary(Arguments& a) {

@@ -20,6 +20,8 @@ PyObject* make_rope(Arguments& a) {
   std::optional<array> frequencies = a.optional_array(6);
   int dims = a.integer(1);
   bool traditional = a.truth(2);
+  if (PyBool_Check(a.object(5)))
+    raise(PyExc_ValueError, "[rope] offset must be an int or an array of ints, got a bool");
   if (is_integer(a.object(5)) && !is_array(a.object(5))) {
     return give(fast::rope(x, dims, traditional, base, real32(a, 4), a.integer(5), frequencies,
                            a.stream(7)));
@@ -33,7 +35,7 @@ PyObject* make_attention(Arguments& a) {
   std::optional<array> mask;
   if (PyUnicode_Check(a.object(4))) {
     mode = a.text(4);
-    if (mode != "causal" && !mode.empty()) {
+    if (mode != "causal") {
       raise(PyExc_ValueError,
             "[scaled_dot_product_attention] mask must be \"causal\" or an array, "
             "got \"" +

@@ -37,11 +37,7 @@ PyObject* axes(Arguments& a) {
   std::optional<std::vector<int>> places = a.optional_integers(2);
   if (a.is_none(1)) return give(places ? some(x, *places, norm, s) : whole(x, norm, s));
   Shape sizes = a.shape(1);
-  if (!places) {
-    places.emplace();
-    int count = static_cast<int>(sizes.size());
-    for (int i = -count; i < 0; ++i) places->push_back(i);
-  }
+  if (!places) raise(PyExc_ValueError, "[fft] s says lengths of axes, so axes must be given, too");
   return give(many(x, sizes, *places, norm, s));
 }
 

@@ -27,8 +27,8 @@ PyObject* make_range(Arguments& a) {
   PyObject *start = a.object(0), *stop = a.object(1), *step = a.object(2);
   if (start == Py_None && stop == Py_None) a.refuse(1, "a number");
   if (stop == Py_None) std::swap(start, stop);
-  for (PyObject* bound : {start, stop, step}) {
-    if (PyBool_Check(bound)) raise(PyExc_ValueError, "[arange] expected numbers, got a bool");
+  if (PyBool_Check(stop) && start == Py_None) {
+    raise(PyExc_ValueError, "[arange] expected a number, got a bool");
   }
   bool whole = is_whole(start) && is_whole(stop) && is_whole(step);
   double first = number_from(start, 0), last = number_from(stop, 0), by = number_from(step, 1);
@@ -46,6 +46,8 @@ std::optional<int> axis_or_flat(Arguments& a, int place) { return a.optional_int
 array values_for(Arguments& a, int place, Dtype dtype) {
   PyObject* values = a.object(place);
   if (is_array(values) || !is_operand(values)) return a.array_at(place);
+  if (PyLong_Check(values) && !PyBool_Check(values))
+    return astype(weak_scalar(values, dtype), dtype);
   return array_from(values, dtype);
 }
 
@@ -135,6 +137,10 @@ PyObject* make_unique(Arguments& a) {
   array flat = flatten(x, s);
   int n = static_cast<int>(flat.size());
   if (n == 0) raise(PyExc_ValueError, "[unique] expected at least one element");
+  if (!a.is_none(1) && a.integer(1) < 0) {
+    raise(PyExc_ValueError,
+          "[unique] expected a size of at least 0, got " + std::to_string(a.integer(1)));
+  }
   array order = argsort(flat, s);
   array sorted = take(flat, order, 0, s);
   array first = array(true);
@@ -326,7 +332,14 @@ constexpr Row rows[] = {
      }},
     {"matrix_transpose", "(a, /, " STREAM, "The last two axes exchanged.",
      "mx.matrix_transpose(mx.ones((2, 3, 4))).shape",
-     [](Arguments& a) { return give(swapaxes(a.array_at(0), -2, -1, a.stream(1))); }},
+     [](Arguments& a) {
+       array matrix = a.array_at(0);
+       if (matrix.ndim() < 2) {
+         raise(PyExc_ValueError, "[matrix_transpose] expected two dimensions or more, got " +
+                                     std::to_string(matrix.ndim()));
+       }
+       return give(swapaxes(matrix, -2, -1, a.stream(1)));
+     }},
     {"swapaxes", "(a, /, axis1, axis2, " STREAM, "Two axes exchanged.",
      "mx.swapaxes(mx.ones((2, 3, 4)), 0, 2).shape",
      [](Arguments& a) {

@@ -19,7 +19,11 @@ constexpr double pi = 3.14159265358979323846;
 
 // exp(-2 pi i k / n).
 std::complex<double> root(int64_t k, int64_t n) {
-  double angle = -2 * pi * static_cast<double>(k % n) / static_cast<double>(n);
+  k %= n;
+  // Quarter turns are exact: transforms of two and four elements are sums.
+  constexpr std::complex<double> quarters[] = {{1, 0}, {0, -1}, {-1, 0}, {0, 1}};
+  if (4 * k % n == 0) return quarters[4 * k / n];
+  double angle = -2 * pi * static_cast<double>(k) / static_cast<double>(n);
   return {std::cos(angle), std::sin(angle)};
 }
 

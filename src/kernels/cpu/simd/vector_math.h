@@ -275,6 +275,20 @@ template <typename V>
 HOLDFAST_INLINE V logarithm_base_10(V x) {
   return guarded_logarithm(x, V{}, HOLDFAST_CONSTANT(V, 1), [](V y) { return library_log10(y); });
 }
+// Floats as doubles, rounded once: powers of ten have whole logarithms.
+HOLDFAST_INLINE FloatVector logarithm_base_10(FloatVector x) {
+  typedef float HalfVector __attribute__((vector_size(register_size / 2)));
+  struct Halves {
+    HalfVector low, high;
+  };
+  return guarded_logarithm(x, FloatVector{}, broadcast(1.0f), [](FloatVector y) {
+    auto halves = __builtin_bit_cast(Halves, y);
+    DoubleVector low = library_log10(__builtin_convertvector(halves.low, DoubleVector));
+    DoubleVector high = library_log10(__builtin_convertvector(halves.high, DoubleVector));
+    return __builtin_bit_cast(FloatVector, (Halves{__builtin_convertvector(low, HalfVector),
+                                                   __builtin_convertvector(high, HalfVector)}));
+  });
+}
 template <typename V>
 HOLDFAST_INLINE V logarithm_of_1_plus(V x) {
   return guarded_logarithm(x, HOLDFAST_CONSTANT(V, -1), V{}, [](V y) { return library_log1p(y); });
