@@ -202,8 +202,8 @@ Settings parse(Lookup lookup) {
   if (const char* target = lookup("HOLDFAST_WARM_TARGET"); target && *target) {
     const std::string_view name(target);
     if (!name.starts_with("sm_")) reject("HOLDFAST_WARM_TARGET", target, "as in sm_90");
-    s.warm_architecture =
-        static_cast<int>(integer([](const char* text) { return text; }, target + 3, 0, 80, 999));
+    s.warm_architecture = static_cast<int>(
+        integer([](const char* number) { return number; }, target + 3, 0, 80, 999));
   }
   if (const char* gpu = lookup("HOLDFAST_GPU"); gpu && *gpu) {
     std::string_view name(gpu);

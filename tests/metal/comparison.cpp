@@ -41,14 +41,19 @@ struct NamesOfDispatched : exec::Layer {
   std::set<std::string> names;
 };
 
-// Before the settings are read: a GPU with memory of its own.
-const bool is_simulated = setenv("HOLDFAST_GPU", "simulated", 1) == 0;
+// Before the settings are read: a GPU with memory of its own, the simulated one unless a real one
+// is asked for.
+const bool is_simulated = [] {
+  const char* wanted = std::getenv("HOLDFAST_GPU");
+  return !(wanted && std::strcmp(wanted, "cuda") == 0) &&
+         setenv("HOLDFAST_GPU", "simulated", 1) == 0;
+}();
 
-// While it lives, ops run on the simulated GPU.
+// While it lives, ops run on the GPU.
 class OnGpu {
  public:
   explicit OnGpu(std::set<std::string>& dispatched) : dispatched_(dispatched) {
-    REQUIRE(environment::settings().gpu == environment::Gpu::simulated);
+    REQUIRE(is_simulated == (environment::settings().gpu == environment::Gpu::simulated));
     set_default_device(Device::gpu);
     exec::layers::add(layer_);
   }

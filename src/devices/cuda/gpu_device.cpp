@@ -23,7 +23,7 @@ constexpr auto time_between_questions = std::chrono::milliseconds(2);
 
 // A queue's first pending list is launched when the lists that it waits for have been: those of
 // this GPU by the stream, all others by completing. A launched list is finished by whichever
-// thread sees that the GPU has run it: one that waits for it, one that submits the next, or the
+// thread sees that the GPU has run it: one that waits for it or asks for it to go on, or the
 // reaper, a thread that is awake while lists run that no thread promised to wait for.
 class GpuDevice final : public exec::Scheduler, public exec::Device {
  public:
@@ -45,7 +45,8 @@ class GpuDevice final : public exec::Scheduler, public exec::Device {
     (queue.first_pending ? queue.last_pending->next : queue.first_pending) = &list;
     queue.last_pending = &list;
     ++unfinished_;
-    advance(queue, lock);
+    // The queue is locked: lists are finished by others.
+    launch_ready(queue, lock);
     if (wake) wake_reaper(lock);
   }
 
@@ -141,18 +142,19 @@ class GpuDevice final : public exec::Scheduler, public exec::Device {
     return may;
   }
 
-  // Does what can be done for the queue now; the mutex is released meanwhile.
+  // Launches what may be launched; the mutex is released meanwhile.
+  void launch_ready(GpuQueue& queue, std::unique_lock<sync::Mutex>& lock) noexcept {
+    while (!queue.is_launching && queue.first_pending && may_launch(*queue.first_pending))
+      launch_first(queue, lock);
+  }
+
+  // Finishes lists, too: under no lock but the mutex.
   void advance(GpuQueue& queue, std::unique_lock<sync::Mutex>& lock) noexcept {
-    for (;;) {
-      if (!queue.is_launching && queue.first_pending && may_launch(*queue.first_pending)) {
-        launch_first(queue, lock);
-      } else if (!queue.is_finishing && !queue.launched.empty() &&
-                 (gpu_.is_lost() ||
-                  queue.executed_by_gpu() >= queue.launched.front().list->serial)) {
-        finish_first(queue, lock);
-      } else {
-        return;
-      }
+    launch_ready(queue, lock);
+    while (!queue.is_finishing && !queue.launched.empty() &&
+           (gpu_.is_lost() || queue.executed_by_gpu() >= queue.launched.front().list->serial)) {
+      finish_first(queue, lock);
+      launch_ready(queue, lock);
     }
   }
 
