@@ -26,6 +26,8 @@ class MetalBackend : public Backend {
                       array& out) override;
   void gather(Encoder& encoder, const Indexing& indexing, const array& in,
               std::span<const array> indices, array& out) override;
+  void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
+               std::span<const array> indices, const array& updates, array& out) override;
 
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;
