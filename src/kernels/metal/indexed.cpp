@@ -80,6 +80,10 @@ array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, co
   return offsets;
 }
 
+std::string start_message(const char* op, int axis, int64_t room) {
+  return text("[", op, "] start {} of axis ", axis, " must be between 0 and ", room);
+}
+
 array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axes,
                       const Shape& whole, const Strides& strides, const Shape& slice,
                       const array& start) {
@@ -91,7 +95,7 @@ array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axe
     const auto at = static_cast<size_t>(axis);
     const int64_t room = int64_t{whole[at]} - slice[at];
     parameters.push_back({strides[at], room});
-    messages.push_back(text("[", op, "] start {} of axis ", axis, " must be between 0 and ", room));
+    messages.push_back(start_message(op, axis, room));
   }
   const auto count = static_cast<int32_t>(axes.size());
   const int64_t step = start.ndim() == 0 ? 0 : start.strides(0);

@@ -54,6 +54,8 @@ array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, co
 array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axes,
                       const Shape& whole, const Strides& strides, const Shape& slice,
                       const array& start);
+// Of a start that is not from 0 to `room`.
+std::string start_message(const char* op, int axis, int64_t room);
 
 // Which elements arrays of indices name, as kernels read it: the only array, or offsets.
 class NamedElements {
