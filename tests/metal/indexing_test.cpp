@@ -84,13 +84,124 @@ const Row gather_rows[] = {
          }},
 };
 
+// All modes of scatter: of a number of places that share some elements.
+std::vector<array> scattered(const array& a, const std::vector<array>& indices,
+                             const array& updates, const std::vector<int>& axes) {
+  return {scatter(a, indices, updates, axes), scatter_add(a, indices, updates, axes),
+          scatter_prod(a, indices, updates, axes), scatter_max(a, indices, updates, axes),
+          scatter_min(a, indices, updates, axes)};
+}
+
+const std::vector<Dtype> real_dtypes = {bool_, uint8, uint16, uint32,  uint64,  int8,
+                                        int16, int32, int64,  float16, float32, bfloat16};
+
+const Row scatter_rows[] = {
+    {.name = "scatter of rows",
+     .entries = {"radix_counts", "radix_sums", "radix_place", "index_offsets",
+                 "scatter_sorted_bool", "scatter_sorted_uint8", "scatter_sorted_uint16",
+                 "scatter_sorted_uint32", "scatter_sorted_uint64", "scatter_sorted_int8",
+                 "scatter_sorted_int16", "scatter_sorted_int32", "scatter_sorted_int64",
+                 "scatter_sorted_float16", "scatter_sorted_bfloat16", "scatter_sorted_float32"},
+     .dtypes = real_dtypes,
+     .shapes = {{7}, {1000}, {3, 5}, {33, 70}, {2, 3, 4, 5}, {3, 40, 64}},
+     .layouts = {Layout::dense, Layout::shifted, Layout::transposed, Layout::every_other,
+                 Layout::broadcast},
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape);
+           Shape updates = {4, 5};
+           updates.insert(updates.end(), c.shape.begin(), c.shape.end());
+           updates[2] = 1;
+           return scattered(a, {indices_of(c, {4, 5}, c.shape[0])}, c.input(updates), {0});
+         }},
+    {.name = "scatter of elements",
+     .entries = {"scatter_sorted_float16", "scatter_sorted_bfloat16", "scatter_sorted_float32",
+                 "scatter_sorted_int64"},
+     .dtypes = real_dtypes,
+     .shapes = {{33, 70}, {2, 3, 4, 5}},
+     .layouts = {Layout::dense, Layout::transposed},
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape);
+           Shape updates = {40, 3};
+           updates.insert(updates.end(), c.shape.begin(), c.shape.end());
+           updates[2] = updates[3] = 1;
+           std::vector<array> indices = {indices_of(c, {40, 3}, c.shape[0], int64),
+                                         indices_of(c, {3}, c.shape[1], int64)};
+           return scattered(a, indices, c.input(updates), {0, 1});
+         }},
+    {.name = "scatter of slices that overlap",
+     .entries = {"scatter_sorted_bfloat16", "scatter_sorted_uint16"},
+     .dtypes = real_dtypes,
+     .shapes = {{33, 70}, {3, 40, 64}},
+     .layouts = {Layout::dense, Layout::reversed},
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape);
+           Shape updates = {6};
+           updates.insert(updates.end(), c.shape.begin(), c.shape.end());
+           updates[2] = 3;
+           std::vector<array> results =
+               scattered(a, {c.integers({6}, int32, 0, c.shape[1] - 2)}, c.input(updates), {1});
+           results.push_back(scatter_add(a, std::vector<array>{}, c.input(c.shape), {}));
+           return results;
+         }},
+    {.name = "scatter of one slice",
+     .entries = {"update_float32", "update_bfloat16", "update_int8"},
+     .dtypes = real_dtypes,
+     .shapes = {{7}, {33, 70}, {3, 40, 64}},
+     .layouts = all_layouts,
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape);
+           Shape updates = c.shape;
+           updates[0] = 1;
+           return scattered(a, {indices_of(c, {}, c.shape[0])}, c.input(updates), {0});
+         }},
+    {.name = "along an axis",
+     .entries = {"scatter_sorted_uint8", "scatter_sorted_uint64", "scatter_sorted_float16",
+                 "scatter_sorted_complex64"},
+     .dtypes = metal_dtypes,
+     .shapes = indexed_shapes,
+     .layouts = {Layout::dense, Layout::transposed, Layout::reversed, Layout::broadcast},
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape);
+           std::vector<array> results;
+           for (int axis = 0; axis < static_cast<int>(a.ndim()); ++axis) {
+             Shape shape = c.shape;
+             shape[static_cast<size_t>(axis)] = 6;
+             for (Dtype dtype : {int32, uint32}) {
+               array indices = indices_of(c, shape, a.shape(axis), dtype), values = c.input(shape);
+               results.push_back(put_along_axis(a, indices, values, axis));
+               results.push_back(scatter_add_axis(a, indices, values, axis));
+             }
+           }
+           return results;
+         }},
+    {.name = "of more updates than fit a chunk of the sort, many of which meet",
+     .entries = {"scatter_sorted_float32", "scatter_sorted_int32", "scatter_sorted_bfloat16"},
+     .dtypes = {float32, int32, bfloat16},
+     .shapes = {{5}, {1000}, {70001}},
+     .layouts = {Layout::dense},
+     .build =
+         [](Case& c) {
+           array a = c.input(c.shape), updates = c.input({30011, 1});
+           return scattered(a, {indices_of(c, {30011}, c.shape[0], int64)}, updates, {0});
+         }},
+};
+
 }  // namespace
+
+TEST_CASE("metal scatters: bit for bit, also where updates meet") {
+  for (const Row& row : scatter_rows) compare(row);
+}
 
 TEST_CASE("metal gathers") {
   for (const Row& row : gather_rows) compare(row);
 }
 
-TEST_CASE("metal gathers: an index that leaves its axis fails the op as on the CPU") {
+TEST_CASE("metal gathers and scatters: an index that leaves its axis fails the op as on the CPU") {
   array x = reshape(arange(24, float32), {4, 6});
   auto message_of = [](const array& result) -> std::string {
     try {
@@ -112,6 +223,12 @@ TEST_CASE("metal gathers: an index that leaves its axis fails the op as on the C
     both("along", [&](Device d) { return take_along_axis(x, reshape(bad, {1, -1}), 1, d); });
     both("rows", [&](Device d) { return gather(x, {bad}, {1}, {4, 1}, d); });
     both("elements", [&](Device d) { return gather(x, {array(1), bad}, {0, 1}, {1, 1}, d); });
+    both("put", [&](Device d) {
+      return put_along_axis(x, reshape(astype(bad, int64), {1, -1}), array(1.0f), 1, d);
+    });
+    both("scatter", [&](Device d) {
+      return scatter_add(x, {bad}, zeros({static_cast<int>(bad.size()), 4, 1}), {1}, d);
+    });
     both("columns", [&](Device d) { return gather(x, {bad, array(0)}, {1, 0}, {4, 1}, d); });
   }
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "exec/runtime.h"
-#include "kernels/metal/launch.h"
+#include "kernels/metal/walk.h"
 #include "kernels/views.h"
 #include "metal/comparison.h"
 #include "support/test_ops.h"
@@ -61,6 +61,29 @@ TEST_CASE("kernels for more than 2^31 elements, over a grid of several rows") {
                             .over({64, 7}, {32});
                       });
   CHECK(array_equal(got, view).item<bool>());
+}
+
+TEST_CASE("the parts of a walk visit what the whole does, in its order") {
+  using kernels::offset_at;
+  const Strides first = {1000, 7, -2, 1}, second = {0, 30, 10, 0};
+  std::span<const int64_t> views[] = {span_of(first), span_of(second)};
+  const Shape shape = {3, 5, 4, 6};
+  const kernels::JointLayout whole = kernels::collapse_jointly(span_of(shape), views);
+  for (int64_t most : {1, 2, 5, 6, 7, 24, 50, 119, 120, 240, 359, 360, 1000}) {
+    CAPTURE(most);
+    int64_t position = 0;
+    for (const back_end::WalkPart& part : back_end::parts_of(whole, most)) {
+      CHECK(part.layout.size <= most);
+      REQUIRE(part.first == position);
+      for (int64_t i = 0; i < part.layout.size; ++i, ++position) {
+        for (int v = 0; v < 2; ++v) {
+          CHECK(part.bases[size_t(v)] + offset_at(part.layout.view(v), i) ==
+                offset_at(whole.view(v), position));
+        }
+      }
+    }
+    CHECK(position == 360);
+  }
 }
 
 TEST_CASE("a grid that is too long is refused with the op's name") {

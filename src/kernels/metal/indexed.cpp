@@ -46,6 +46,9 @@ AxisParameters parameters_of(const Indices& indices, const WalkPart& part, int64
   return parameters;
 }
 
+// Do kernels read indices of this dtype themselves? Others become offsets first.
+bool is_read_directly(Dtype dtype) { return dtype == int32 || dtype == uint32 || dtype == int64; }
+
 // As many threadgroups of 256 as positions need.
 void over_positions(Launch& launch, int64_t size, int64_t per_thread) {
   launch.over(divide_up(size, 256 * per_thread) * 256, 256);
@@ -53,18 +56,17 @@ void over_positions(Launch& launch, int64_t size, int64_t per_thread) {
 
 }  // namespace
 
-bool is_read_directly(Dtype dtype) { return dtype == int32 || dtype == uint32 || dtype == int64; }
-
-array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, const Shape& places) {
+array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, const Shape& places,
+                         const Strides& origins) {
   array offsets(places, int64, nullptr, {});
   encoder.allocate(offsets);
   bool is_first = true;
   for (const IndexedAxis& axis : axes) {
     const array& index = *axis.indices;
     const Strides seen = broadcast_strides(index.shape(), index.strides(), places);
-    std::span<const int64_t> views[] = {span_of(seen)};
+    std::span<const int64_t> views[] = {span_of(seen), span_of(origins)};
     for (const WalkPart& part : parts_of(collapse_jointly(span_of(places), views))) {
-      const WalkParameters<1> walk(part);
+      const WalkParameters<2> walk(part);
       AxisParameters parameters = parameters_of(Indices(axis), part, 1);
       if (axis.divisor > 0) parameters.divisor = 1;
       const uint32_t starts = is_first;
@@ -78,6 +80,10 @@ array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, co
   return offsets;
 }
 
+std::string start_message(const char* op, int axis, int64_t room) {
+  return text("[", op, "] start {} of axis ", axis, " must be between 0 and ", room);
+}
+
 array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axes,
                       const Shape& whole, const Strides& strides, const Shape& slice,
                       const array& start) {
@@ -89,7 +95,7 @@ array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axe
     const auto at = static_cast<size_t>(axis);
     const int64_t room = int64_t{whole[at]} - slice[at];
     parameters.push_back({strides[at], room});
-    messages.push_back(text("[", op, "] start {} of axis ", axis, " must be between 0 and ", room));
+    messages.push_back(start_message(op, axis, room));
   }
   const auto count = static_cast<int32_t>(axes.size());
   const int64_t step = start.ndim() == 0 ? 0 : start.strides(0);
@@ -104,6 +110,37 @@ array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axe
       .errors(messages)
       .over(1, 1);
   return offset;
+}
+
+NamedElements::NamedElements(Encoder& encoder, std::vector<IndexedAxis> axes, const Shape& places)
+    : strides(no_strides(places.size())) {
+  if (axes.empty()) return;
+  if (axes.size() == 1 && is_read_directly(axes[0].indices->dtype())) {
+    const array& index = *axes[0].indices;
+    indices = Indices(std::move(axes[0]));
+    strides = broadcast_strides(index.shape(), index.strides(), places);
+    return;
+  }
+  offsets_.push_back(offsets_of_indices(encoder, axes, places, strides));
+  indices.axis.indices = &offsets_[0];
+  indices.are_offsets = true;
+  for (const IndexedAxis& axis : axes) indices.axis.stride |= axis.stride;
+  strides = offsets_[0].strides();
+}
+
+std::vector<IndexedAxis> axes_of_slices(const char* function, std::span<const int> axes,
+                                        std::span<const array> indices, const array& a,
+                                        const Shape& slice) {
+  std::vector<IndexedAxis> list;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const int64_t size = a.shape(axes[k]);
+    list.push_back({&indices[k], size, size - slice[static_cast<size_t>(axes[k])],
+                    a.strides(axes[k]),
+                    text("[", function, "] index {} at position {} leaves axis ", axes[k],
+                         " of shape ", a.shape()),
+                    element_count(span_of(slice))});
+  }
+  return list;
 }
 
 void encode_gather(Encoder& encoder, JointLayout layout, const Indices& indices, const array& in,

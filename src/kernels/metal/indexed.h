@@ -8,6 +8,20 @@
 
 namespace holdfast::kernels::metal {
 
+// One list after the other.
+template <typename List>
+List joined(const List& first, const List& second) {
+  List all = first;
+  all.insert(all.end(), second.begin(), second.end());
+  return all;
+}
+// What a list says of the dimensions [begin, end) of an array.
+template <typename List>
+List range_of(const List& list, size_t begin, size_t end) {
+  return List(list.begin() + static_cast<int64_t>(begin), list.begin() + static_cast<int64_t>(end));
+}
+inline Strides no_strides(size_t dimensions) { return Strides(dimensions, 0); }
+
 // An axis whose elements an array of integers names.
 struct IndexedAxis {
   const array* indices = nullptr;
@@ -31,16 +45,35 @@ struct Indices {
   bool are_offsets = false;
 };
 
-// Can kernels read indices of this dtype themselves? Others become offsets first.
-bool is_read_directly(Dtype dtype);
-
-// Offsets over `places`, to which all arrays of indices broadcast.
-array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, const Shape& places);
+// Offsets over `places`, to which all arrays of indices (at least one) broadcast, from origins of
+// these strides. Negative where an index may not be followed.
+array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, const Shape& places,
+                         const Strides& origins);
 // The offset of a slice (of shape `slice`, in an array of shape `whole`, with `strides`) whose
 // starts along `axes` are the elements of `start`. `op` names the public function in errors.
 array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axes,
                       const Shape& whole, const Strides& strides, const Shape& slice,
                       const array& start);
+// Of a start that is not from 0 to `room`.
+std::string start_message(const char* op, int axis, int64_t room);
+
+// Which elements arrays of indices name, as kernels read it: the only array, or offsets.
+class NamedElements {
+ public:
+  NamedElements(Encoder& encoder, std::vector<IndexedAxis> axes, const Shape& places);
+  NamedElements(const NamedElements&) = delete;
+
+  Indices indices;
+  Strides strides;  // of the indices or offsets, over the places
+
+ private:
+  std::vector<array> offsets_;  // at most one
+};
+
+// The axes of `a` that indices of slices name; `function` is the public one, for errors.
+std::vector<IndexedAxis> axes_of_slices(const char* function, std::span<const int> axes,
+                                        std::span<const array> indices, const array& a,
+                                        const Shape& slice);
 
 // Fills the dense `out` with elements of `in`. `layout` has its shape, and strides of `in` and of
 // the indices.

@@ -206,18 +206,18 @@ template <typename T>
 ALL_TYPES(UPDATE)
 
 // Where the indices of one array lead, added to where those of the arrays before it led (unless it
-// is the first). View: the indices.
+// is the first), and to an origin. Views: the indices, the origins.
 [[kernel]] void index_offsets(const device uchar* indices, device long* offsets,
                               constant uint& is_first, constant IndexedAxis& axis,
-                              constant Walk<1>& walk, constant JointExtent<1>* extents,
+                              constant Walk<2>& walk, constant JointExtent<2>* extents,
                               device Errors& errors, uint position [[thread_position_in_grid]]) {
   if (position >= walk.size) return;
-  const long at = offsets_of(position, walk, extents).of[0];
-  const long given = integer_at(indices, at, axis.kind);
+  const Offsets<2> at = offsets_of(position, walk, extents);
+  const long given = integer_at(indices, at.of[0], axis.kind);
   const bool is_wrong = is_outside(given, axis);
-  if (is_wrong) report_wrong({true, position, given, at}, axis, errors);
+  if (is_wrong) report_wrong({true, position, given, at.of[0]}, axis, errors);
   device long& offset = offsets[axis.first + position];
-  const long before = is_first ? 0 : offset;
+  const long before = is_first ? at.of[1] : offset;
   offset = is_wrong || before == nowhere ? nowhere : before + followed(given, axis);
 }
 

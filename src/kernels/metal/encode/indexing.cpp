@@ -9,48 +9,6 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// `first`, then `second`, and so on.
-template <typename List>
-List joined(std::initializer_list<List> parts) {
-  List all;
-  for (const List& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-Strides zeros(size_t count) { return Strides(count, 0); }
-
-// What a list says of the dimensions [begin, end) of an array.
-template <typename List>
-List range_of(const List& list, size_t begin, size_t end) {
-  return List(list.begin() + static_cast<int64_t>(begin), list.begin() + static_cast<int64_t>(end));
-}
-
-// Which elements the indices name, as kernels read it: the only array of indices, or offsets.
-class NamedElements {
- public:
-  NamedElements(Encoder& encoder, std::vector<IndexedAxis> axes, const Shape& places)
-      : strides(zeros(places.size())) {
-    if (axes.empty()) return;
-    if (axes.size() == 1 && is_read_directly(axes[0].indices->dtype())) {
-      const array& index = *axes[0].indices;
-      indices = Indices(std::move(axes[0]));
-      strides = broadcast_strides(index.shape(), index.strides(), places);
-      return;
-    }
-    offsets_.push_back(offsets_of_indices(encoder, axes, places));
-    indices.axis.indices = &offsets_[0];
-    indices.are_offsets = true;
-    for (const IndexedAxis& axis : axes) indices.axis.stride |= axis.stride;
-    strides = offsets_[0].strides();
-  }
-  NamedElements(const NamedElements&) = delete;
-
-  Indices indices;
-  Strides strides;  // of the indices or offsets, over the places
-
- private:
-  std::vector<array> offsets_;  // at most one
-};
-
 void gather_over(Encoder& encoder, const Indices& indices, const Strides& in_strides,
                  const Strides& index_strides, const array& in, array& out) {
   std::span<const int64_t> views[] = {span_of(in_strides), span_of(index_strides)};
@@ -69,9 +27,9 @@ void take(Encoder& encoder, int axis, const array& in, const array& indices, arr
                               0}},
                             index.shape());
   gather_over(encoder, named.indices,
-              joined({range_of(in.strides(), 0, at), zeros(index.ndim()),
-                      range_of(in.strides(), at + 1, in.ndim())}),
-              joined({zeros(at), named.strides, zeros(inner)}), in, out);
+              joined(joined(range_of(in.strides(), 0, at), no_strides(index.ndim())),
+                     range_of(in.strides(), at + 1, in.ndim())),
+              joined(joined(no_strides(at), named.strides), no_strides(inner)), in, out);
 }
 
 void take_along_axis(Encoder& encoder, int axis, const array& in, const array& indices,
@@ -89,30 +47,14 @@ void take_along_axis(Encoder& encoder, int axis, const array& in, const array& i
   gather_over(encoder, named.indices, in_strides, named.strides, in, out);
 }
 
-// The axes of slices of `a`, of shape `slice`.
-std::vector<IndexedAxis> axes_of_slices(const char* function, std::span<const int> axes,
-                                        std::span<const array> indices, const array& a,
-                                        const Shape& slice) {
-  std::vector<IndexedAxis> list;
-  for (size_t k = 0; k < axes.size(); ++k) {
-    const int64_t size = a.shape(axes[k]);
-    list.push_back({&indices[k], size, size - slice[static_cast<size_t>(axes[k])],
-                    a.strides(axes[k]),
-                    text("[", function, "] index {} at position {} leaves axis ", axes[k],
-                         " of shape ", a.shape()),
-                    element_count(span_of(slice))});
-  }
-  return list;
-}
-
 void gather_slices(Encoder& encoder, std::span<const int> axes, const array& in,
                    std::span<const array> indices, array& out) {
   const size_t split = out.ndim() - in.ndim();
   const Shape places = range_of(out.shape(), 0, split);
   const Shape slice = range_of(out.shape(), split, out.ndim());
   const NamedElements named(encoder, axes_of_slices("gather", axes, indices, in, slice), places);
-  gather_over(encoder, named.indices, joined({zeros(split), in.strides()}),
-              joined({named.strides, zeros(in.ndim())}), in, out);
+  gather_over(encoder, named.indices, joined(no_strides(split), in.strides()),
+              joined(named.strides, no_strides(in.ndim())), in, out);
 }
 
 }  // namespace

@@ -10,14 +10,14 @@ struct MaskedScatter {
   uint64_t size, available, chunks;
   uint32_t is_aligned;
 };
-constexpr int64_t chunk = 4096;
+constexpr int64_t chunk_of_mask = 4096;
 
 }  // namespace
 
 void MetalBackend::masked_scatter(Encoder& encoder, const array& mask, const array& source,
                                   array& out) {
   const array dense = make_dense(encoder, mask);
-  const auto size = static_cast<int64_t>(out.size()), chunks = divide_up(size, chunk);
+  const auto size = static_cast<int64_t>(out.size()), chunks = divide_up(size, chunk_of_mask);
   const MaskedScatter scatter{static_cast<uint64_t>(size), source.size(),
                               static_cast<uint64_t>(chunks), is_aligned(dense, 16)};
   array counts = make_temporary(encoder, static_cast<size_t>(chunks) * sizeof(uint64_t));

@@ -9,10 +9,18 @@ namespace {
 // A slice of an array that starts where `start` says.
 class DynamicSlice {
  public:
+  // The start is that of one axis, which the kernel reads itself, or becomes an offset first, also
+  // for slices without elements: a bad one is an error for those, too.
   DynamicSlice(Encoder& encoder, const char* op, std::span<const int> axes, const Shape& whole,
-               const Strides& strides, const Shape& slice, const array& start)
-      : offset_(offset_of_start(encoder, op, axes, whole, strides, slice, start)) {
-    indices_.axis.indices = &offset_;
+               const Strides& strides, const Shape& slice, const array& start) {
+    if (axes.size() == 1 && element_count(span_of(slice)) > 0) {
+      const auto at = static_cast<size_t>(axes[0]);
+      const int64_t room = int64_t{whole[at]} - slice[at];
+      indices_ = Indices({&start, 0, room, strides[at], start_message(op, axes[0], room)});
+      return;
+    }
+    offset_.push_back(offset_of_start(encoder, op, axes, whole, strides, slice, start));
+    indices_.axis.indices = &offset_[0];
     indices_.are_offsets = true;
     for (int axis : axes) indices_.axis.stride |= strides[static_cast<size_t>(axis)];
   }
@@ -20,7 +28,7 @@ class DynamicSlice {
   const Indices& indices() const { return indices_; }
 
  private:
-  array offset_;
+  std::vector<array> offset_;  // at most one
   Indices indices_;
 };
 

@@ -26,6 +26,7 @@ inline Offsets<views> offsets_of(uint index, constant Walk<views>& walk,
                                  constant JointExtent<views>* extents) {
   Offsets<views> offsets;
   for (int v = 0; v < views; ++v) offsets.of[v] = walk.bases[v];
+#pragma clang loop unroll(disable)
   for (int d = walk.dimensions - 1; d >= 0; --d) {
     uint quotient = 0, place = index;
     if (d > 0) {

@@ -1,0 +1,18 @@
+// A stable sort of whole numbers, for kernels that need things in order (radix.metal).
+#pragma once
+
+#include <holdfast/array.h>
+#include <holdfast/encoder.h>
+
+namespace holdfast::kernels::metal {
+
+struct SortedNumbers {
+  array numbers;    // int64
+  array positions;  // uint32: where each was
+};
+
+// Of at most 2^31 - 1 dense int64 numbers from 0 to limit - 1, at least one. Other numbers come
+// anywhere, all positions exactly once.
+SortedNumbers sort_numbers(Encoder& encoder, const array& numbers, int64_t limit);
+
+}  // namespace holdfast::kernels::metal
