@@ -316,12 +316,8 @@ template <typename Op>
       const bool is_straight = r.reduced_dimensions <= 1;
       const uint misalignment = is_straight ? uint(r.misalignment + offset) & (per_block - 1) : 0;
       const auto load = [&](long position) {
-        const device T* at = row + position_of(position, reduced, r.reduced_dimensions);
-        if (misalignment == 0 || position + 2 * per_block <= length)
-          return load_shifted(at, misalignment);
-        Block<T> values;
-        for (int i = 0; i < per_block; ++i) values.values[i] = at[i];
-        return values;
+        return load_shifted(row + position_of(position, reduced, r.reduced_dimensions),
+                            misalignment);
       };
       tail = begin + (end - begin) / per_block * per_block;
       const long apart = step * per_block;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 #include "kernels/metal/encode/rows.h"
 #include "kernels/metal/metal_backend.h"
@@ -108,25 +107,23 @@ void MetalBackend::scan(Encoder& encoder, const ScanKind& kind, const array& in,
     threads = blocks * static_cast<int64_t>(rows.chunks);
   }
   const std::string name = scan_name(op_of(kind, out.dtype()));
-  std::optional<array> states;
-  if (rows.chunks > 1) {
-    states = make_temporary(
-        encoder, static_cast<size_t>(lines) * rows.chunks * static_cast<size_t>(item == 8 ? 8 : 4));
-  }
+  // One chunk has no state, but the kernel an argument.
+  const size_t states_count = rows.chunks > 1 ? static_cast<size_t>(lines) * rows.chunks : 1;
+  array states = make_temporary(encoder, states_count * static_cast<size_t>(item == 8 ? 8 : 4));
   auto run = [&] {
     Launch launch(encoder, "scan",
                   (inner == 1 ? "scan_lines_" : "scan_columns_") + name + type_name(out.dtype()));
-    launch.input(from).output(out).output(states ? *states : out).value(scan).value(rows);
+    launch.input(from).output(out).output(states).value(scan).value(rows);
     inner == 1 ? launch.groups(threads, 256) : launch.over(threads);
   };
-  if (states) {
+  if (rows.chunks > 1) {
     scan.totals = true;
     run();
     RowLaunch::Rows chunks{};
     chunks.count = static_cast<uint64_t>(lines);
     chunks.length = rows.chunks;
     Launch(encoder, "scan", "scan_states_" + name + state_name(out.dtype()))
-        .output(*states)
+        .output(states)
         .value(scan)
         .value(chunks)
         .groups(lines, 256);

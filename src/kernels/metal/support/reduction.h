@@ -46,20 +46,26 @@ inline State reduce_row(State state, uint threads, uint t, threadgroup State* sc
 // The number of a threadgroup in a grid that the host made with Launch::groups.
 inline ulong group_number(uint3 group, uint3 groups) { return ulong(group.y) * groups.x + group.x; }
 
-// 16 bytes from any element on, of which neighbours lie at `misalignment` elements behind a
-// multiple of 16 bytes. Another 16 bytes are read behind them where that is not 0.
+// 16 bytes from any element on, which lies `misalignment` elements behind a multiple of 16 bytes.
+// Nothing else is read: neighbours may belong to other threads.
 template <typename T>
 inline Block<T> load_shifted(const device T* at, uint misalignment) {
   if (misalignment == 0) return load_block(at);
-  const device uint4* from = reinterpret_cast<const device uint4*>(at - misalignment);
-  const uint4 low = from[0], high = from[1];
-  const uint bytes = misalignment * uint(sizeof(T));
-  const ulong w0 = ulong(low.x) | ulong(low.y) << 32, w1 = ulong(low.z) | ulong(low.w) << 32;
-  const ulong w2 = ulong(high.x) | ulong(high.y) << 32, w3 = ulong(high.z) | ulong(high.w) << 32;
-  const bool far = bytes >= 8;
-  const ulong a = far ? w1 : w0, b = far ? w2 : w1, c = far ? w3 : w2;
-  // In two steps: a shift by 64 has no meaning.
-  const uint by = bytes % 8 * 8, rest = 63 - by;
-  const ulong first = a >> by | b << 1 << rest, second = b >> by | c << 1 << rest;
-  return block_of<T>(uint4(uint(first), uint(first >> 32), uint(second), uint(second >> 32)));
+  if constexpr (sizeof(T) < 4) {
+    const uint behind = misalignment * uint(sizeof(T)) % 4;
+    if (behind == 0) {
+      const auto* words = reinterpret_cast<const device uint*>(at);
+      return block_of<T>(uint4(words[0], words[1], words[2], words[3]));
+    }
+    if (behind == 2) {
+      const auto* halves = reinterpret_cast<const device ushort*>(at);
+      const auto* words = reinterpret_cast<const device uint*>(halves + 1);
+      const uint a = words[0], b = words[1], c = words[2];
+      return block_of<T>(uint4(halves[0] | a << 16, a >> 16 | b << 16, b >> 16 | c << 16,
+                               c >> 16 | uint(halves[7]) << 16));
+    }
+  }
+  Block<T> block;
+  for (int i = 0; i < Block<T>::size; ++i) block.values[i] = at[i];
+  return block;
 }

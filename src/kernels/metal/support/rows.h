@@ -38,10 +38,6 @@ struct Row {
   Index position(Index block, int i) const { return block * per_block + i; }
   bool has(Index block, int i) const { return position(block, i) < length; }
   bool is_whole(Index block) const { return position(block, per_block) <= length; }
-  // May the block be read at once? What is behind it, too, where it is not aligned.
-  bool is_loadable(Index block) const {
-    return position(block, misalignment > 0 ? 2 * per_block : per_block) <= length;
-  }
 
   Block<T> load_elements(Index block, T missing) const {
     Block<T> values;
@@ -50,7 +46,7 @@ struct Row {
     return values;
   }
   Block<T> load(Index block, T missing) const {
-    if (is_loadable(block)) return load_shifted(in + position(block, 0), misalignment);
+    if (is_whole(block)) return load_shifted(in + position(block, 0), misalignment);
     return load_elements(block, missing);
   }
   void load(thread float* x, Index block, float missing) const {
@@ -82,15 +78,14 @@ struct HeldRow {
   // All loads are under way before the first value is used.
   void load(Row<T, uint> row, uint lane, uint threads, float missing) {
     Block<T> loaded[size];
-    const bool some = row.is_loadable(0);
-    for (int b = 0; some && b < size; ++b) {
+    for (int b = 0; b < size; ++b) {
       const uint block = lane + b * threads;
-      loaded[b] = load_shifted(row.in + row.position(row.is_loadable(block) ? block : 0, 0),
-                               row.misalignment);
+      if (row.is_whole(block))
+        loaded[b] = load_shifted(row.in + row.position(block, 0), row.misalignment);
     }
     for (int b = 0; b < size; ++b) {
       const uint block = lane + b * threads;
-      if (!row.is_loadable(block)) loaded[b] = row.load_elements(block, T(missing));
+      if (!row.is_whole(block)) loaded[b] = row.load_elements(block, T(missing));
       for (int i = 0; i < Block<T>::size; ++i) x[b][i] = float(loaded[b].values[i]);
     }
   }
