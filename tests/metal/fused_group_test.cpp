@@ -45,6 +45,7 @@ std::vector<array> evaluated_on_gpu(const Function& f, int& generated) {
   exec::layers::add(layer);
   std::vector<array> results = f();
   eval(results);
+  generated = layer->count;
   for (array& result : results) {
     // Which of two NaNs an operation forwards, and its sign, is undefined.
     if (issubdtype(result.dtype(), floating))
@@ -54,7 +55,6 @@ std::vector<array> evaluated_on_gpu(const Function& f, int& generated) {
   }
   exec::layers::remove(layer.get());
   set_default_device(Device::cpu);
-  generated = layer->count;
   return results;
 }
 
