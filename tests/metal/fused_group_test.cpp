@@ -132,6 +132,15 @@ TEST_CASE("metal groups: chains, and values that are read later") {
   }));
 }
 
+TEST_CASE("metal groups: results are made fit their dtype after each op") {
+  Row row = group_row("narrow dtypes", {"fused_small_narrow"}, [](Case& c) {
+    array a = c.input(c.shape), b = c.input(c.shape), sum = a * b + a;
+    return std::vector<array>{issubdtype(c.dtype, floating) ? sum - b : floor_divide(sum, b)};
+  });
+  row.dtypes = {float16, bfloat16, int8, int16, uint8, uint16};
+  compare(row);
+}
+
 TEST_CASE("metal groups: several outputs, more than a kernel has") {
   compare(group_row("outputs", {"fused_narrow"}, [](Case& c) {
     array a = c.input(c.shape), b = c.input(c.shape);
