@@ -45,6 +45,7 @@ std::vector<array> evaluated_on_gpu(const Function& f, int& generated) {
   exec::layers::add(layer);
   std::vector<array> results = f();
   eval(results);
+  generated = layer->count;
   for (array& result : results) {
     // Which of two NaNs an operation forwards, and its sign, is undefined.
     if (issubdtype(result.dtype(), floating))
@@ -54,7 +55,6 @@ std::vector<array> evaluated_on_gpu(const Function& f, int& generated) {
   }
   exec::layers::remove(layer.get());
   set_default_device(Device::cpu);
-  generated = layer->count;
   return results;
 }
 
@@ -130,6 +130,15 @@ TEST_CASE("metal groups: chains, and values that are read later") {
     for (const array& sum : sums) total = maximum(total - b, sum);
     return std::vector<array>{total};
   }));
+}
+
+TEST_CASE("metal groups: results are made fit their dtype after each op") {
+  Row row = group_row("narrow dtypes", {"fused_small_narrow"}, [](Case& c) {
+    array a = c.input(c.shape), b = c.input(c.shape), sum = a * b + a;
+    return std::vector<array>{issubdtype(c.dtype, floating) ? sum - b : floor_divide(sum, b)};
+  });
+  row.dtypes = {float16, bfloat16, int8, int16, uint8, uint16};
+  compare(row);
 }
 
 TEST_CASE("metal groups: several outputs, more than a kernel has") {

@@ -117,8 +117,8 @@ struct Graph {
     eval(held);
     std::string result;
     for (array& a : held) {
-      // Which of two NaNs an operation forwards, and its sign, is undefined for LLVM, which compiles
-      // the kernels of GPUs as well.
+      // Which of two NaNs an operation forwards, and its sign, is undefined for LLVM, which
+      // compiles the kernels of GPUs as well.
 #ifdef __clang__
       const bool is_undefined = true;
 #else

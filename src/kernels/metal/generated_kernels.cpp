@@ -23,7 +23,7 @@ constexpr size_t most_variants = 4096;
 struct Variant {
   enum class State : uint8_t { interpreted, wanted, ready, impossible };
   sync::Atomic<State> state{State::interpreted};
-  sync::Atomic<int64_t> work{0};  // lost additions do no harm
+  sync::Atomic<int64_t> work{0};       // lost additions do no harm
   Ref<const exec::Pipeline> pipeline;  // once it is ready
 };
 

@@ -138,8 +138,8 @@ std::string source_of(const GeneratedGroup& group) {
       loads += text("load_strided<N, ", int{input.dimensions}, ", ", index, ">(in", i, ", access[",
                     i, "], extents, first, size);\n");
     }
-    steps += text("    const ", lane_type(lane), " v", i, " = ", lane_type(lane), "(a", i,
-                  ".v[i]);\n");
+    steps +=
+        text("    const ", lane_type(lane), " v", i, " = ", lane_type(lane), "(a", i, ".v[i]);\n");
   }
   for (size_t k = 0; k < group.steps.size(); ++k) {
     const LoweredStep& step = group.steps[k];

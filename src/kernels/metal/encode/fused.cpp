@@ -1,9 +1,9 @@
-// Groups of element-wise ops: by a kernel of their own, where there is one (generated_kernels.h), or
-// as programs that the kernels of elementwise.metal interpret.
+// Groups of element-wise ops: by a kernel of their own, where there is one (generated_kernels.h),
+// or as programs that the kernels of elementwise.metal interpret.
 //
-// The steps of a program are cut into pieces, one dispatch each, where a kernel's family of lanes, its arguments
-// or its slots do not suffice; mostly there is one. What a later piece needs of an earlier one goes
-// through memory.
+// The steps of a program are cut into pieces, one dispatch each, where a kernel's family of lanes,
+// its arguments or its slots do not suffice; mostly there is one. What a later piece needs of an
+// earlier one goes through memory.
 #include <algorithm>
 
 #include "kernels/fused_layout.h"
@@ -27,7 +27,7 @@ constexpr int64_t per_thread = 4;
 constexpr uint32_t group_size = 128;
 constexpr size_t most_inputs = 16, most_outputs = 8, few_inputs = 4;
 constexpr uint8_t most_slots = 8;
-constexpr size_t most_bytes = 32;  // of a thread's elements of one value
+constexpr size_t most_bytes = 32;   // of a thread's elements of one value
 constexpr size_t most_arrays = 28;  // of a kernel that is generated
 
 // As in support/generated.h.
@@ -363,17 +363,15 @@ class FusedEncoder {
       const Source& source = sources_[i];
       const bool is_strided = source.input.access == FusedAccess::strided;
       const bool has_blocks = static_cast<size_t>(elements) * source.memory->itemsize() >= 16;
-      accesses.push_back(
-          {source.input.access != FusedAccess::scalar && has_blocks &&
-               begins_blocks(source, elements, 16),
-           is_strided && source.layout.shape.back() % elements == 0,
-           is_strided ? append(extents, source.layout) : uint16_t{0}});
+      accesses.push_back({source.input.access != FusedAccess::scalar && has_blocks &&
+                              begins_blocks(source, elements, 16),
+                          is_strided && source.layout.shape.back() % elements == 0,
+                          is_strided ? append(extents, source.layout) : uint16_t{0}});
     }
     for (uint16_t value : group.outputs) {
       const array& out = *output_of_[value];
-      accesses.push_back({static_cast<size_t>(elements) * out.itemsize() >= 16 &&
-                              is_aligned(out, 16),
-                          false, 0});
+      accesses.push_back(
+          {static_cast<size_t>(elements) * out.itemsize() >= 16 && is_aligned(out, 16), false, 0});
     }
     Launch launch(encoder, kernel);
     launch.value(static_cast<uint64_t>(size_)).list(accesses).list(extents);

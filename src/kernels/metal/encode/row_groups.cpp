@@ -1,5 +1,5 @@
-// Groups of ops on rows: runs of element-wise steps as one pass each, and reductions between them, by
-// the kernels that the ops have by themselves; so the bits are theirs.
+// Groups of ops on rows: runs of element-wise steps as one pass each, and reductions between them,
+// by the kernels that the ops have by themselves; so the bits are theirs.
 #include <algorithm>
 #include <optional>
 
@@ -98,8 +98,12 @@ class RowEncoder {
     for (size_t k = first; k < last; ++k) {
       const RowStep& from = group_.steps[k];
       const uint16_t result = result_of(k);
-      FusedStep step{from.op, from.arity, {}, group_.values[result].dtype,
-                     group_.values[from.operands[from.arity - 1]].dtype, nullptr};
+      FusedStep step{from.op,
+                     from.arity,
+                     {},
+                     group_.values[result].dtype,
+                     group_.values[from.operands[from.arity - 1]].dtype,
+                     nullptr};
       for (int i = 0; i < from.arity; ++i) {
         const uint16_t operand = from.operands[i];
         if (operand >= result_of(first)) {

@@ -1,6 +1,6 @@
-// What generated kernels of element-wise groups (kernels/metal/generated_source.cpp) call: a thread's
-// N elements of an array, whose number is a multiple of those in 16 bytes. support/indexing.h comes
-// first.
+// What generated kernels of element-wise groups (kernels/metal/generated_source.cpp) call: a
+// thread's N elements of an array, whose number is a multiple of those in 16 bytes.
+// support/indexing.h comes first.
 
 struct GeneratedAccess {
   bool aligned;  // in blocks of 16 bytes, all of them
