@@ -8,7 +8,7 @@
 //   block g of 64 features of each. Words of two keys are made of words of two features.
 #include "support/indexing.h"
 #include "support/attention.h"
-#include <holdfast/tile.h>
+#include "support/blocks.h"
 
 constant constexpr float log2_e = 1.4426950408889634f;
 
@@ -22,15 +22,6 @@ inline uint4 load_features(const device T* row, uint first, uint end, bool align
   Block<T> block;
   for (int i = 0; i < 8; ++i) block.values[i] = first + i < end ? row[first + i] : T(0);
   return words_of(block);
-}
-
-// Products with 8 keys, of which the lane has its block of features j.
-template <typename T>
-inline float4 score(uint4 first, uint4 second, uint4 key, float4 sums) {
-  sums = holdfast::mma_m16n8k16<T>(uint4(first.x, second.x, first.y, second.y),
-                                   uint2(key.x, key.y), sums);
-  return holdfast::mma_m16n8k16<T>(uint4(first.z, second.z, first.w, second.w),
-                                   uint2(key.z, key.w), sums);
 }
 
 template <typename T>
@@ -106,11 +97,11 @@ struct Weighted {
   }
 
   // Writes rows that exist: the output if there is one split, else partial results.
-  void store(constant Attention& attention, uint group, uint split, ulong first_row, uint lane,
+  void store(constant Attention& attention, uint group, uint split, uint first_row, uint lane,
              const device float* sinks, device T* out, device float* partial) {
     const uint c = lane % 4, size = attention.value_features;
     for (int r = 0; r < 2; ++r) {
-      const ulong row = first_row + lane / 4 + 8 * r;
+      const uint row = first_row + lane / 4 + 8 * r;
       float sum = sums[r];
       for (ushort distance = 1; distance < 4; distance *= 2) sum += simd_shuffle_xor(sum, distance);
       if (row >= attention.rows) continue;
@@ -165,7 +156,7 @@ inline void mask_scores(constant Attention& attention, const device uchar* mask,
   }
 }
 
-inline void find_rows(constant Attention& attention, uint group, ulong first_row, uint lane,
+inline void find_rows(constant Attention& attention, uint group, uint first_row, uint lane,
                       thread AttentionRow* rows) {
   for (int r = 0; r < 2; ++r) {
     rows[r] = attention_row(attention, group,
@@ -228,7 +219,7 @@ template <typename T, int width>
     for (int j = 0; j < width / 32; ++j) {
       for (int b = 0; b < 2; ++b)
         scores[b] =
-            score<T>(query_words[j][0][lane], query_words[j][1][lane], key_words[j][b], scores[b]);
+            multiply_blocks<T>(query_words[j][0][lane], query_words[j][1][lane], key_words[j][b], scores[b]);
     }
     mask_scores(attention, mask, rows, key, c, scores);
     weighted.weigh(scores);
@@ -279,8 +270,8 @@ template <typename T, int width>
   keys += long(batch) * attention.keys.batch + long(key_head) * attention.keys.head;
   values += long(batch) * attention.values.batch + long(key_head) * attention.values.head;
   // Of causal attention the last rows are the most work.
-  const ulong tiles = (attention.rows + 127) / 128;
-  const ulong tile_row = (tiles - 1 - position.x) * 128, first_row = tile_row + 16 * simdgroup;
+  const uint tiles = (attention.rows + 127) / 128;
+  const uint tile_row = (tiles - 1 - position.x) * 128, first_row = tile_row + 16 * simdgroup;
   AttentionRow rows[2];
   find_rows(attention, group, first_row, lane, rows);
   uint4 query_words[width / 32][2];
@@ -313,7 +304,7 @@ template <typename T, int width>
     for (int b = 0; b < tile_keys / 8; ++b) {
       scores[b] = float4(0);
       for (int j = 0; j < width / 32; ++j) {
-        scores[b] = score<T>(query_words[j][0], query_words[j][1],
+        scores[b] = multiply_blocks<T>(query_words[j][0], query_words[j][1],
                              key_tile[(8 * b + g) * key_stride + 4 * j + c], scores[b]);
       }
     }
@@ -353,9 +344,9 @@ template <typename T>
   threadgroup float weights[most_splits], shared[16];
   threadgroup float4 parts[8][32];
   const uint group = position.y, size = attention.value_features;
-  const ulong row = position.x;
+  const uint row = position.x;
   const AttentionRow place = attention_row(attention, group, row);
-  const ulong step = attention.rows * attention.partial_stride;
+  const ulong step = ulong(attention.rows) * attention.partial_stride;
   const device float* first =
       partial + (ulong(group) * attention.splits * attention.rows + row) * attention.partial_stride;
   const bool exists = t < attention.splits;

@@ -35,8 +35,8 @@ template <typename T, int per_thread>
   const uint batch = group / attention.key_heads, key_head = group % attention.key_heads;
   keys += long(batch) * attention.keys.batch + long(key_head) * attention.keys.head;
   values += long(batch) * attention.values.batch + long(key_head) * attention.values.head;
-  const ulong tiles = (attention.rows + rows - 1) / rows;
-  const ulong tile_row = (tiles - 1 - position.x) * rows, first_row = tile_row + t / 16 * per_thread;
+  const uint tiles = (attention.rows + rows - 1) / rows;
+  const uint tile_row = (tiles - 1 - position.x) * rows, first_row = tile_row + t / 16 * per_thread;
 
   long mask_rows[per_thread];
   uint visible[per_thread];
@@ -55,7 +55,7 @@ template <typename T, int per_thread>
   constexpr uint copies = rows * chunk / 4 / 256 > 0 ? rows * chunk / 4 / 256 : 1;
   const device T* copied[copies];
   for (uint i = 0; i < copies; ++i) {
-    const ulong row = min(tile_row + (t + 256 * i) / 8 % rows, attention.rows - 1);
+    const uint row = min(tile_row + (t + 256 * i) / 8 % rows, attention.rows - 1);
     copied[i] = queries + attention_row(attention, group, row).query;
   }
   const KeyRange range =
@@ -141,7 +141,7 @@ template <typename T, int per_thread>
   for (int r = 0; r < per_thread; ++r) {
     float sum = sums[r];
     for (ushort distance = 1; distance < 16; distance *= 2) sum += simd_shuffle_xor(sum, distance);
-    const ulong row = first_row + r;
+    const uint row = first_row + r;
     if (row >= attention.rows) continue;
     if (attention.splits > 1) {
       device float* to = partial_row(attention, group, split, row, partial);

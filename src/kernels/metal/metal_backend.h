@@ -47,6 +47,11 @@ class MetalBackend : public Backend {
             const array* frequencies, array& out) override;
   void attention(Encoder& encoder, float scale, bool causal, const AttentionInputs& inputs,
                  array& out) override;
+  void fft(Encoder& encoder, const FftSettings& settings, const array& in, array& out) override;
+  void hadamard(Encoder& encoder, float scale, bool transposed, const array& in,
+                array& out) override;
+  void convolution(Encoder& encoder, const ConvolutionShape& shape, const array& in,
+                   const array& weights, array& out) override;
 
   // --- creation, random numbers ---
   void fill(Encoder& encoder, const array& value, array& out) override;

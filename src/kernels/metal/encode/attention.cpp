@@ -9,15 +9,14 @@ namespace holdfast::kernels::metal {
 namespace {
 
 // As in support/attention.h.
-struct Operand {
+struct AttentionOperand {
   int64_t batch, head, position;
   bool aligned;
 };
 struct Attention {
-  Operand queries, keys, values;
+  AttentionOperand queries, keys, values;
   int64_t mask_batch, mask_head, mask_query, mask_key;
-  uint64_t rows;
-  uint32_t key_heads, heads_per_group, positions, key_count;
+  uint32_t rows, key_heads, heads_per_group, positions, key_count;
   uint32_t features, value_features;
   uint32_t split_keys, splits, partial_stride;
   float scale;
@@ -26,7 +25,7 @@ struct Attention {
 };
 
 // Rows are contiguous.
-Operand operand_of(const array& a, const AttentionShape::Operand& strides) {
+AttentionOperand operand_of(const array& a, const AttentionShape::Operand& strides) {
   const int64_t per_block = 16 / static_cast<int64_t>(a.itemsize());
   const bool aligned = is_aligned(a, 16) && a.shape(3) % per_block == 0 &&
                        strides.batch % per_block == 0 && strides.head % per_block == 0 &&
@@ -35,29 +34,29 @@ Operand operand_of(const array& a, const AttentionShape::Operand& strides) {
 }
 
 // Which kernel there is for the dtype and the features, and how it is launched.
-struct Route {
+struct AttentionRoute {
   enum class Kind : uint8_t { splits, tiles, general } kind;
   std::string entry;
   int64_t rows;         // of a threadgroup
   int64_t units;        // threadgroups, of `splits` simdgroups, that keep a large GPU busy
   int64_t fewest_keys;  // of a split
 };
-constexpr int64_t most_splits = 256;  // attention_combine
-constexpr int64_t split_step = 64;    // splits end at multiples of the keys of a tile
+constexpr int64_t most_attention_splits = 256;  // attention_combine
+constexpr int64_t attention_split_step = 64;    // splits end at multiples of the keys of a tile
 
-Route route_of(Dtype dtype, int64_t rows, int64_t width) {
+AttentionRoute route_of(Dtype dtype, int64_t rows, int64_t width) {
   const std::string name = dtype_name(dtype.val());
   if (dtype == float32 || width > 256) {
     const int64_t tile = rows <= 16 ? 16 : 64;
-    return {Route::Kind::general, "attention_general_" + std::to_string(tile) + '_' + name, tile,
-            512, 64};
+    return {AttentionRoute::Kind::general, "attention_general_" + std::to_string(tile) + '_' + name,
+            tile, 512, 64};
   }
   if (rows <= 16) {
-    return {Route::Kind::splits,
+    return {AttentionRoute::Kind::splits,
             (width <= 128 ? "attention_splits_128_" : "attention_splits_256_") + name, 16, 1536,
             64};
   }
-  return {Route::Kind::tiles,
+  return {AttentionRoute::Kind::tiles,
           "attention_tiles_" +
               std::to_string(width <= 64    ? 64
                              : width <= 128 ? 128
@@ -70,6 +69,9 @@ Route route_of(Dtype dtype, int64_t rows, int64_t width) {
 
 void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
                              const AttentionInputs& inputs, array& out) {
+  const int64_t rows_of_all =
+      static_cast<int64_t>(inputs.queries.shape(1)) * inputs.queries.shape(2);
+  if (rows_of_all > most_small_elements) throw exec::NoKernel();
   encoder.allocate(out);
   if (out.size() == 0) return;
   if (inputs.keys.shape(2) == 0) {
@@ -85,12 +87,14 @@ void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
       attention_shape({queries, keys, values, inputs.mask, nullptr}, scale, causal);
   const int64_t heads_per_group = shape.heads / shape.key_heads;
   const int64_t rows = heads_per_group * shape.queries, groups = shape.batch * shape.key_heads;
-  const Route route = route_of(out.dtype(), rows, std::max(shape.features, shape.value_features));
+  const AttentionRoute route =
+      route_of(out.dtype(), rows, std::max(shape.features, shape.value_features));
   const int64_t tiles = divide_up(rows, route.rows);
   const int64_t wanted =
       std::clamp(divide_up(route.units, groups * tiles), int64_t{1},
-                 std::min(most_splits, divide_up(shape.keys, route.fewest_keys)));
-  const int64_t split_keys = divide_up(divide_up(shape.keys, wanted), split_step) * split_step;
+                 std::min(most_attention_splits, divide_up(shape.keys, route.fewest_keys)));
+  const int64_t split_keys =
+      divide_up(divide_up(shape.keys, wanted), attention_split_step) * attention_split_step;
   const int64_t splits = divide_up(shape.keys, split_keys);
   const int64_t partial_stride = divide_up(shape.value_features, 4) * 4 + 4;
   const Attention attention{operand_of(queries, shape.query_strides),
@@ -100,7 +104,7 @@ void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
                             shape.mask_head,
                             shape.mask_query,
                             shape.mask_key,
-                            static_cast<uint64_t>(rows),
+                            static_cast<uint32_t>(rows),
                             static_cast<uint32_t>(shape.key_heads),
                             static_cast<uint32_t>(heads_per_group),
                             static_cast<uint32_t>(shape.queries),
@@ -119,7 +123,8 @@ void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
     partial = make_temporary(
         encoder, static_cast<size_t>(groups * splits * rows * partial_stride) * sizeof(float));
   // An argument that is not used is the output.
-  Launch launch(encoder, route.kind == Route::Kind::general ? "attention_general" : "attention",
+  Launch launch(encoder,
+                route.kind == AttentionRoute::Kind::general ? "attention_general" : "attention",
                 route.entry);
   launch.input(queries)
       .input(keys)
@@ -130,11 +135,12 @@ void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
       .output(partial ? *partial : out)
       .value(attention);
   const uint32_t depth = grid_length(encoder, groups, 1);
-  if (route.kind == Route::Kind::splits) {
+  if (route.kind == AttentionRoute::Kind::splits) {
     launch.over({grid_length(encoder, divide_up(splits, 4), 128), 1, depth}, {128});
   } else {
-    const int64_t pieces =
-        route.kind == Route::Kind::tiles ? 1 : divide_up(shape.value_features, 8192 / route.rows);
+    const int64_t pieces = route.kind == AttentionRoute::Kind::tiles
+                               ? 1
+                               : divide_up(shape.value_features, 8192 / route.rows);
     launch.over({grid_length(encoder, tiles, 256), grid_length(encoder, splits * pieces, 1), depth},
                 {256});
   }

@@ -10,7 +10,7 @@ struct AttentionOperand {
 struct Attention {
   AttentionOperand queries, keys, values;
   long mask_batch, mask_head, mask_query, mask_key;
-  ulong rows;  // of a group: heads_per_group for each position
+  uint rows;  // of a group: heads_per_group for each position
   uint key_heads, heads_per_group, positions, key_count;
   uint features, value_features;
   uint split_keys, splits;  // more than one: partial results
@@ -30,10 +30,10 @@ struct AttentionRow {
   uint visible;  // keys that it sees, where the mask does not hide them
 };
 
-inline AttentionRow attention_row(constant Attention& attention, uint group, ulong row) {
+inline AttentionRow attention_row(constant Attention& attention, uint group, uint row) {
   const uint batch = group / attention.key_heads, key_head = group % attention.key_heads;
-  const uint position = uint(row / attention.heads_per_group);
-  const uint head = key_head * attention.heads_per_group + uint(row % attention.heads_per_group);
+  const uint position = row / attention.heads_per_group;
+  const uint head = key_head * attention.heads_per_group + row % attention.heads_per_group;
   const ulong heads = ulong(attention.key_heads) * attention.heads_per_group;
   AttentionRow result;
   result.query = long(batch) * attention.queries.batch + long(head) * attention.queries.head +
@@ -65,8 +65,8 @@ inline float masked_score(constant Attention& attention, const device uchar* mas
 struct KeyRange {
   uint first, last;
 };
-inline KeyRange keys_of_split(constant Attention& attention, uint split, ulong first_row,
-                              ulong last_row) {
+inline KeyRange keys_of_split(constant Attention& attention, uint split, uint first_row,
+                              uint last_row) {
   const uint first = split * attention.split_keys;
   uint last = min(attention.key_count, first + attention.split_keys);
   if (attention.causal && attention.mask_kind == 0) {
@@ -80,7 +80,7 @@ inline KeyRange keys_of_split(constant Attention& attention, uint split, ulong f
 
 // Results of the rows of a split, which are combined later: weighted sums of values, padded with
 // zeros to whole float4s, then the maximum of the scores and the sum of the weights.
-inline device float* partial_row(constant Attention& attention, uint group, uint split, ulong row,
+inline device float* partial_row(constant Attention& attention, uint group, uint split, uint row,
                                  device float* partial) {
   const ulong number = (ulong(group) * attention.splits + split) * attention.rows + row;
   return partial + number * attention.partial_stride;

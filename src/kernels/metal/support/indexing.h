@@ -20,13 +20,33 @@ inline uint divided(uint number, constant Extent& extent) {
 }
 inline ulong divided(ulong number, constant Extent& extent) { return number / extent.size; }
 
+// number / by, without a call of a function: calls cost all registers of a kernel. Slow, for paths
+// that are rarely taken.
+inline ulong divided_slowly(ulong number, ulong by) {
+  ulong quotient = 0, rest = 0;
+#pragma nounroll
+  for (int bit = 63; bit >= 0; --bit) {
+    rest = rest << 1 | (number >> bit & 1);
+    const bool fits = rest >= by;
+    rest -= fits ? by : 0;
+    quotient = quotient << 1 | ulong(fits);
+  }
+  return quotient;
+}
+
 // Takes the last of several numbers, which counts to extent.size, off the number that counts them
 // all in row-major order. Sizes may be 1.
 inline ulong take_last(thread ulong& number, constant Extent& extent) {
   const ulong all = number;
   if (extent.size == 1) return 0;
-  number = all >> 31 == 0 ? divided(uint(all), extent) : divided(all, extent);
+  number = all >> 31 == 0 ? divided(uint(all), extent) : divided_slowly(all, extent.size);
   return all - number * extent.size;
+}
+inline uint take_last(thread uint& number, constant Extent& extent) {
+  const uint all = number;
+  if (extent.size == 1) return 0;
+  number = divided(all, extent);
+  return all - number * uint(extent.size);
 }
 
 // Where element `index` of a view lies, counted in row-major order. Index: uint for fewer than 2^31
