@@ -375,13 +375,17 @@ struct Codes {
 template <typename T, uint bits, uint mode>
 struct Unpacked {
   static constant constexpr bool by_words = bits == 4 && mode == affine;
-  // The bits of a T that holds codes in its lowest bits, in both halves of a word.
-  static constant constexpr uint magic = is_same_v<T, half> ? 0x64006400 : 0x43004300;
-  static constant constexpr float offset = !by_words ? 0 : is_same_v<T, half> ? 1024 : 128;
+  static constant constexpr float offset = by_words ? 16 : 0;
 
   static uint pair(thread const Codes<bits>& codes, uint first) {
     if constexpr (by_words) {
-      return (codes.words[first / 8] >> first % 8 * 4 & 0x000f000f) | magic;
+      // Four bits at the top of the fraction of 16 make 16 + code, in both halves of a word.
+      constexpr bool is_half = is_same_v<T, half>;
+      constexpr int top = is_half ? 6 : 3;
+      constexpr uint mask = 0x000f000f << top, sixteen = is_half ? 0x4c004c00 : 0x41804180;
+      const uint word = codes.words[first / 8];
+      const int up = top - int(first % 8 * 4);
+      return ((up >= 0 ? word << up : word >> -up) & mask) | sixteen;
     } else {
       return packed(T(0), number(codes.code(first)), number(codes.code(first + 4)));
     }
