@@ -206,15 +206,16 @@ template <typename T, uint tile, bool transposed>
     return weights.load(element, column < p.columns && k < end);
   };
   auto put_weights = [&](Weights w, threadgroup uchar* to) {
-#pragma unroll
-    for (uint half_of = 0; half_of < 2; ++half_of) {
+#pragma nounroll
+    for (uint part = 0; part < 2; ++part) {
+      const ulong eight = part == 0 ? w.words[0] : w.words[1];
       uint4 words;
 #pragma unroll
       for (uint i = 0; i < 4; ++i)
-        words[i] = packed(T(0), weight_of(w.words[half_of], 2 * i, p.format, w.scale, w.bias),
-                          weight_of(w.words[half_of], 2 * i + 1, p.format, w.scale, w.bias));
+        words[i] = packed(T(0), weight_of(eight, 2 * i, p.format, w.scale, w.bias),
+                          weight_of(eight, 2 * i + 1, p.format, w.scale, w.bias));
       *reinterpret_cast<threadgroup uint4*>(
-          to + TileB::offset(line, place / chunk_size + half_of)) = words;
+          to + TileB::offset(line, place / chunk_size + part)) = words;
     }
   };
 
@@ -306,9 +307,10 @@ quantized_any(const device float* x, const device uchar* codes, const device uch
       const ulong element = first_weight + (p.transposed ? ulong(column) * p.depth + k
                                                          : ulong(k) * p.columns + column);
       const Weights w = weights.load(element, column < p.columns && k < end);
-#pragma unroll
+#pragma nounroll
       for (uint i = 0; i < 16; ++i) {
-        const float weight = weight_of(w.words[i / 8], i % 8, p.format, w.scale, w.bias);
+        const float weight =
+            weight_of(i < 8 ? w.words[0] : w.words[1], i % 8, p.format, w.scale, w.bias);
         b_tile[p.transposed ? i : line][p.transposed ? line : place + i] = weight;
       }
     }
