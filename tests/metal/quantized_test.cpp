@@ -165,3 +165,21 @@ TEST_CASE("metal products with matrices that are chosen by index") {
              .tolerance = tolerance_of(dtype)});
   }
 }
+
+TEST_CASE("metal gather_qmm reports indices without a matrix") {
+  Weights w = weights_of({"affine", 4, 64}, zeros({5, 32, 64}));
+  for (int pairs : {1, 20}) {  // by themselves, and grouped
+    CAPTURE(pairs);
+    set_default_device(Device::gpu);
+    array x = zeros({3, 1, 64}), good = zeros({pairs}, uint32);
+    auto product = [&](const array& lefts, const array& rights) {
+      gather_qmm(x, w.codes, w.scales, w.biases, lefts, rights).eval();
+    };
+    CHECK_THROWS_WITH(product(full({pairs}, 3, uint32), good),
+                      "[gather_qmm] expected lhs_indices below 3, got 3");
+    CHECK_THROWS_WITH(product(good, full({pairs}, 7, uint32)),
+                      "[gather_qmm] expected rhs_indices below 5, got 7");
+    CHECK_NOTHROW(product(good, good));
+    set_default_device(Device::cpu);
+  }
+}

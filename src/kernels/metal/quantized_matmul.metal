@@ -206,15 +206,16 @@ template <typename T, uint tile, bool transposed>
     return weights.load(element, column < p.columns && k < end);
   };
   auto put_weights = [&](Weights w, threadgroup uchar* to) {
-#pragma unroll
-    for (uint half_of = 0; half_of < 2; ++half_of) {
+#pragma nounroll
+    for (uint part = 0; part < 2; ++part) {
+      const ulong eight = part == 0 ? w.words[0] : w.words[1];
       uint4 words;
 #pragma unroll
       for (uint i = 0; i < 4; ++i)
-        words[i] = packed(T(0), weight_of(w.words[half_of], 2 * i, p.format, w.scale, w.bias),
-                          weight_of(w.words[half_of], 2 * i + 1, p.format, w.scale, w.bias));
+        words[i] = packed(T(0), weight_of(eight, 2 * i, p.format, w.scale, w.bias),
+                          weight_of(eight, 2 * i + 1, p.format, w.scale, w.bias));
       *reinterpret_cast<threadgroup uint4*>(
-          to + TileB::offset(line, place / chunk_size + half_of)) = words;
+          to + TileB::offset(line, place / chunk_size + part)) = words;
     }
   };
 
@@ -306,9 +307,10 @@ quantized_any(const device float* x, const device uchar* codes, const device uch
       const ulong element = first_weight + (p.transposed ? ulong(column) * p.depth + k
                                                          : ulong(k) * p.columns + column);
       const Weights w = weights.load(element, column < p.columns && k < end);
-#pragma unroll
+#pragma nounroll
       for (uint i = 0; i < 16; ++i) {
-        const float weight = weight_of(w.words[i / 8], i % 8, p.format, w.scale, w.bias);
+        const float weight =
+            weight_of(i < 8 ? w.words[0] : w.words[1], i % 8, p.format, w.scale, w.bias);
         b_tile[p.transposed ? i : line][p.transposed ? line : place + i] = weight;
       }
     }
@@ -375,13 +377,17 @@ struct Codes {
 template <typename T, uint bits, uint mode>
 struct Unpacked {
   static constant constexpr bool by_words = bits == 4 && mode == affine;
-  // The bits of a T that holds codes in its lowest bits, in both halves of a word.
-  static constant constexpr uint magic = is_same_v<T, half> ? 0x64006400 : 0x43004300;
-  static constant constexpr float offset = !by_words ? 0 : is_same_v<T, half> ? 1024 : 128;
+  static constant constexpr float offset = by_words ? 16 : 0;
 
   static uint pair(thread const Codes<bits>& codes, uint first) {
     if constexpr (by_words) {
-      return (codes.words[first / 8] >> first % 8 * 4 & 0x000f000f) | magic;
+      // Four bits at the top of the fraction of 16 make 16 + code, in both halves of a word.
+      constexpr bool is_half = is_same_v<T, half>;
+      constexpr int top = is_half ? 6 : 3;
+      constexpr uint mask = 0x000f000f << top, sixteen = is_half ? 0x4c004c00 : 0x41804180;
+      const uint word = codes.words[first / 8];
+      const int up = top - int(first % 8 * 4);
+      return ((up >= 0 ? word << up : word >> -up) & mask) | sixteen;
     } else {
       return packed(T(0), number(codes.code(first)), number(codes.code(first + 4)));
     }
