@@ -70,16 +70,15 @@ TEST_CASE("64 threads compute on a gpu, share arrays and drop them") {
   sync::Mutex mutex;
   std::vector<Known> shared;
   for (int i = 0; i < 32; ++i) shared.push_back(constant(i, default_stream(Device::gpu)));
+  auto look = [&](uint32_t place) {
+    std::lock_guard guard(mutex);
+    return shared[place % shared.size()];
+  };
   on_threads(64, [&](int thread) {
     std::mt19937 random(static_cast<uint32_t>(thread) + 1);
     const Stream s = default_stream(Device::gpu);
     for (int turn = 0; turn < turns; ++turn) {
-      Known a = constant(thread, s), b = a;
-      {
-        std::lock_guard guard(mutex);
-        a = shared[random() % shared.size()];
-        b = shared[random() % shared.size()];
-      }
+      Known a = look(random()), b = look(random());
       // Small numbers stay exact, however long the chain.
       if (std::abs(a.expected) > 1 << 20 || std::abs(b.expected) > 1 << 20)
         a = b = constant(turn, s);
@@ -97,7 +96,7 @@ TEST_CASE("64 threads compute on a gpu, share arrays and drop them") {
         default:
           break;  // evaluated by another thread, or by none
       }
-      std::lock_guard guard(mutex);
+      std::lock_guard guard(mutex);  // `made`, the old one now, ends after it
       std::swap(shared[random() % shared.size()], made);
     }
   });

@@ -1,0 +1,43 @@
+// What is compiled ahead of time, all kernels of a file at once, is what the compiler makes of
+// each.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "devices/cpu/cpu_target.h"
+#include "devices/cpu/jit/compiler.h"
+#include "devices/cpu/jit/dispatch.h"
+#include "devices/cpu/jit/kernel_format.h"
+#include "devices/cuda/ptx_format.h"
+#include "kernels/metal/entries.h"
+
+using namespace holdfast;
+
+TEST_CASE("images are what the compiler makes of a kernel by itself") {
+  jit::Compiler& compiler = jit::default_compiler();
+  jit::CompileOptions for_cpu;
+  for_cpu.instruction_set = jit::host_instruction_set();
+  const std::string cpu_image = jit::image_name(for_cpu.instruction_set);
+  const std::string gpu_image = cuda::image_name(80, cuda::Positions::rows);
+  for (const kernels::metal::EmbeddedSource& file : kernels::metal::embedded_sources()) {
+    exec::KernelImages& images = kernels::metal::images_of(file.name);
+    const std::vector<std::string> entries = images.entries(cpu_image);
+    REQUIRE(!entries.empty());
+    for (const std::string& entry : {entries.front(), entries.back()}) {
+      CAPTURE(entry);
+      msl::KernelSource source;
+      source.kernel = source.entry = entry;
+      source.text = file.text;
+      const jit::CompiledKernel kernel = compiler.compile(source, for_cpu);
+      CHECK((jit::to_bytes(kernel) == images.find(cpu_image, entry)));
+      cuda::PtxOptions for_gpu;
+      for_gpu.target = 80;
+      for_gpu.max_threads = kernel.interface.max_threads;
+      for_gpu.alignment.assign(kernel.interface.arguments.size(), 16);
+      for_gpu.trusts_source_alignment = true;
+      CHECK((cuda::to_bytes(compiler.compile_to_ptx(source, for_gpu)) ==
+             images.find(gpu_image, entry)));
+    }
+  }
+}
