@@ -39,6 +39,8 @@ constexpr Suite all_suites[] = {
     {"kernels", "kernels in the Metal Shading Language against SIMD by hand and PoCL", run_kernels},
     {"kernel-latency", "what a kernel costs before it runs: compiling, disk cache, dispatch",
      run_kernel_latency},
+    {"gpu-kernels", "bytes that the GPU's kernels move against those that must move",
+     run_gpu_kernels},
     {"python", "what calls from Python cost beside the mlx package, importing, NumPy", run_python},
 };
 

@@ -223,5 +223,6 @@ void run_ops(Report&, const Options&);
 void run_compile(Report&, const Options&);
 void run_kernels(Report&, const Options&);
 void run_kernel_latency(Report&, const Options&);
+void run_gpu_kernels(Report&, const Options&);
 
 }  // namespace holdfast::bench

@@ -77,7 +77,8 @@ TEST_CASE("the library's own kernels come from images, without a compiler") {
     MESSAGE("this build has no images (HOLDFAST_KERNEL_IMAGES)");
     return;
   }
-  CHECK(files == kernels::metal::embedded_sources().size());
+  CHECK_MESSAGE(files == kernels::metal::embedded_sources().size(),
+                "some images are older than their kernels: build preset release first");
   exec::KernelLibrary::find_image = kernels::metal::find_image;
   exec::KernelLibrary library({});
   exec::Target& target = exec::cpu_target();

@@ -12,6 +12,8 @@
 #include <set>
 #include <sstream>
 
+#include <holdfast/validation.h>
+
 #include "base/environment.h"
 #include "exec/layers/layer.h"
 
@@ -190,6 +192,32 @@ void compare_case(const Row& row, Case& one, std::set<std::string>& dispatched) 
   }
 }
 
+// A shape with some hundreds of elements, if there is one: checked kernels are slow.
+const Shape& shape_to_check(const Row& row) {
+  auto distance = [](const Shape& shape) {
+    const double size = static_cast<double>(count_of(shape));
+    return size == 0 ? HUGE_VAL : std::abs(std::log(size / 700));
+  };
+  return *std::min_element(
+      row.shapes.begin(), row.shapes.end(),
+      [&](const Shape& a, const Shape& b) { return distance(a) < distance(b); });
+}
+
+// A case of each dtype once more, with every access of its kernels looked at.
+void check_accesses(const Row& row) {
+  std::set<std::string> dispatched;
+  for (size_t i = 0; i < row.dtypes.size(); ++i) {
+    Case one(row.dtypes[i], shape_to_check(row), row.layouts[i % row.layouts.size()]);
+    CAPTURE(one.description());
+    validation::Scope scope({.checks = "kernels"});
+    {
+      OnGpu gpu(dispatched);
+      evaluated(row, one);
+    }
+    for (const validation::Report& report : scope.reports()) FAIL_CHECK(report.text());
+  }
+}
+
 }  // namespace
 
 array Case::input(Shape of, Dtype type) {
@@ -280,6 +308,7 @@ void compare(const Row& row) {
     const bool is_dispatched = found != dispatched.end() && found->starts_with(entry);
     CHECK_MESSAGE(is_dispatched, entry << " was not dispatched");
   }
+  check_accesses(row);
 }
 
 }  // namespace holdfast::testing

@@ -80,7 +80,9 @@ struct Row {
   double tolerance = 0;
 };
 
-// Evaluates each case of the row on both devices, and compares shapes, dtypes and elements.
+// Evaluates each case of the row on both devices, and compares shapes, dtypes and elements; then
+// one case of each dtype by instrumented kernels, which must find nothing
+// (HOLDFAST_VALIDATE=kernels).
 void compare(const Row& row);
 
 }  // namespace holdfast::testing

@@ -41,6 +41,7 @@ class Requests {
     return *requests;
   }
 
+  // Null where there is neither an image nor a compiler.
   Ref<const exec::KernelRequest> find(exec::Target& target, const char* source,
                                       const std::string& name, const Constants& constants) {
     std::string key = text(target.name(), '/', source, '/', name);
@@ -48,14 +49,15 @@ class Requests {
       key += text(' ', constant.index, '=');
       for (uint64_t bits : constant.bits) key += text(bits, ',');
     }
-    std::lock_guard guard(mutex_);
-    Ref<const exec::KernelRequest>& request = table_[key];
-    if (!request) {
-      Ref<const exec::KernelRequest> made = make_request(target, source, name, constants);
-      if (!target.has_compiler() && find_image(*made).empty()) throw exec::NoKernel();
-      request = std::move(made);
+    {
+      std::lock_guard guard(mutex_);
+      auto found = table_.find(key);
+      if (found != table_.end()) return found->second;
     }
-    return request;
+    Ref<const exec::KernelRequest> made = make_request(target, source, name, constants);
+    if (!target.has_compiler() && find_image(*made).empty()) made = nullptr;
+    std::lock_guard guard(mutex_);
+    return table_.try_emplace(std::move(key), std::move(made)).first->second;
   }
 
  private:
@@ -68,8 +70,10 @@ class Requests {
 Ref<exec::Pipeline> find_entry(const exec::Device& device, const char* source,
                                const std::string& name, const Constants& constants) {
   if (!device.target) throw exec::NoKernel();
-  return exec::KernelLibrary::get().get(
-      Requests::get().find(*device.target, source, name, constants));
+  const Ref<const exec::KernelRequest> request =
+      Requests::get().find(*device.target, source, name, constants);
+  if (!request) throw exec::NoKernel();
+  return exec::KernelLibrary::get().get(request);
 }
 
 exec::KernelImages& images_of(std::string_view source) {

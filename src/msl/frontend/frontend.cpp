@@ -288,6 +288,7 @@ std::unique_ptr<llvm::Module> ParsedSource::to_scalar_ir(size_t number, llvm::LL
   run_guarded([&] {
     const std::string symbol = entry_symbol + std::to_string(number);
     module = extract(bitcode_, symbol, context);
+    module->setSourceFileName(kernels_[number].entry);  // a part of objects
     if (form == ScalarForm::optimised) llvm::StripDebugInfo(*module);
     result = kernels_[number];
     make_scalar(*module, result.entry, symbol, math_, form, traits, result);

@@ -114,9 +114,9 @@ GroupChecker::GroupChecker(KernelChecker& checker, const DispatchArguments& argu
   for (uint32_t i = 0; i < checker.interface_.arguments.size(); ++i) {
     targets_.push_back(make_target(i, arguments));
     const Target& target = targets_.back();
-    free_ranges_.push_back(
-        target.shadow ? FreeRange{}
-                      : FreeRange{target.base - target.before, target.before + target.bytes});
+    free_ranges_.push_back(target.shadow || traffic_ ? FreeRange{}
+                                                     : FreeRange{target.base - target.before,
+                                                                 target.before + target.bytes});
   }
 }
 
@@ -141,6 +141,11 @@ uint32_t GroupChecker::access(ThreadContext* thread, const AccessSite* site,
                              ? checker->targets_[object->argument]
                              : checker->find_target(*object, base, at, made);
   const Access whole{*thread, *site, at, bytes, value};
+  if (checker->traffic_ && target.space == AccessObject::device && target.bytes > 64) {
+    auto& total =
+        whole.is(AccessSite::writes) ? checker->traffic_->written : checker->traffic_->read;
+    total.fetch_add(bytes, std::memory_order_relaxed);
+  }
   if (target.shadow && !whole.is(AccessSite::atomic) && target.holds(at, bytes) &&
       is_aligned(at, *site) && target.shadow->holds(at, bytes)) {
     const bool writes = whole.is(AccessSite::writes);

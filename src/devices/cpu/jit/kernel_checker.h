@@ -49,6 +49,14 @@ class KernelChecker {
   std::vector<exec::KernelFinding> findings() const;
   static constexpr size_t most_findings = 256;
 
+  // What threads of checked kernels read and write in device arguments of more than 64 bytes (what
+  // is smaller is in a cache at once), in bytes: each access of each thread. Added up while
+  // `traffic` is set, for measurements; dispatches are slower then.
+  struct Traffic {
+    sync::Atomic<uint64_t> read{0}, written{0};
+  };
+  static inline sync::Atomic<Traffic*> traffic{nullptr};
+
  private:
   friend class GroupChecker;
   using Key = std::tuple<const char*, const void*, const void*, const void*>;
@@ -171,6 +179,7 @@ class GroupChecker {
   void set_thread(uint32_t (&position)[3], uint32_t group, uint32_t index) const;
 
   KernelChecker& checker_;
+  KernelChecker::Traffic* const traffic_ = KernelChecker::traffic.load(std::memory_order_acquire);
   const GroupContext& group_;
   std::vector<Target> targets_;  // of the arguments
   std::vector<FreeRange> free_ranges_;

@@ -98,6 +98,8 @@ std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> modul
 void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const std::string& symbol) {
   llvm::Function& entry = *module.getFunction(symbol);
   thread_jumps(entry);
+  // Before accesses that two branches share are moved out of them, one by one.
+  merge_accesses(entry, machine);
   ask_for_unrolling(entry);
   optimise(module, machine);
   raise_alignments(entry);

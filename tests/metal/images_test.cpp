@@ -1,0 +1,42 @@
+// What is compiled ahead of time, all kernels of a file at once, is what the compiler makes of
+// each.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "devices/cpu/cpu_target.h"
+#include "devices/cpu/jit/compiler.h"
+#include "devices/cpu/jit/dispatch.h"
+#include "devices/cpu/jit/kernel_format.h"
+#include "devices/cuda/compiled_kernel.h"
+#include "kernels/metal/entries.h"
+
+using namespace holdfast;
+
+TEST_CASE("images are what the compiler makes of a kernel by itself") {
+  jit::Compiler& compiler = jit::default_compiler();
+  jit::CompileOptions for_cpu;
+  for_cpu.instruction_set = jit::host_instruction_set();
+  const std::string cpu_image = jit::image_name(for_cpu.instruction_set);
+  const std::string gpu_image = cuda::image_name(80);
+  for (const kernels::metal::EmbeddedSource& file : kernels::metal::embedded_sources()) {
+    exec::KernelImages& images = kernels::metal::images_of(file.name);
+    const std::vector<std::string> entries = images.entries(cpu_image);
+    REQUIRE(!entries.empty());
+    for (const std::string& entry : {entries.front(), entries.back()}) {
+      CAPTURE(entry);
+      msl::KernelSource source;
+      source.kernel = source.entry = entry;
+      source.text = file.text;
+      const jit::CompiledKernel kernel = compiler.compile(source, for_cpu);
+      CHECK((jit::to_bytes(kernel) == images.find(cpu_image, entry)));
+      cuda::PtxOptions for_gpu;
+      for_gpu.target = 80;
+      const cuda::CompiledKernel images_for_gpu = cuda::compile_images(
+          [&](const cuda::PtxOptions& one) { return compiler.compile_to_ptx(source, one); },
+          for_gpu, true);
+      CHECK((images_for_gpu.to_bytes() == images.find(gpu_image, entry)));
+    }
+  }
+}
