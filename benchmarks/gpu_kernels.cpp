@@ -20,7 +20,7 @@
 #include "benchmarks/bench.h"
 #include "devices/cpu/cpu_target.h"
 #include "devices/cpu/jit/kernel_checker.h"
-#include "devices/cuda/ptx_format.h"
+#include "devices/cuda/compiled_kernel.h"
 #include "devices/simulated/simulated_gpu.h"
 #include "exec/kernel_library.h"
 #include "exec/layers/layer.h"
@@ -125,14 +125,15 @@ struct Instrumented : exec::Layer {
 // Of the kernel's PTX; 0: there is none.
 size_t instructions_of(const std::string& entry) {
   for (const kernels::metal::EmbeddedSource& file : kernels::metal::embedded_sources()) {
-    const auto kernel = cuda::from_bytes(kernels::metal::images_of(file.name).find(
-        cuda::image_name(80, cuda::Positions::rows), entry));
+    const auto kernel = cuda::CompiledKernel::from_bytes(
+        kernels::metal::images_of(file.name).find(cuda::image_name(80), entry));
     if (!kernel) continue;
+    const std::string& text = kernel->images.front().code;
     size_t count = 0;
-    for (size_t at = 0; at < kernel->text.size();) {
-      const size_t end = std::min(kernel->text.find('\n', at), kernel->text.size());
-      const size_t first = kernel->text.find_first_not_of(" \t", at);
-      count += first < end && kernel->text[end - 1] == ';' && kernel->text[first] != '.';
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      const size_t first = text.find_first_not_of(" \t", at);
+      count += first < end && text[end - 1] == ';' && text[first] != '.';
       at = end + 1;
     }
     return count;

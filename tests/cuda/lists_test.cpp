@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/fault.h"
 #include "cuda/fake_ops.h"
 #include "kernel_library/temporary_folder.h"
 #include "support/gate.h"
@@ -106,6 +107,61 @@ TEST_CASE_FIXTURE(OnFakeGpu, "what was cancelled before it started fails") {
   gate.open();
   CHECK_THROWS_AS(values_of(y), Cancelled);
   CHECK(values_of(affine(kernel, leaf_of(iota(10)), 1, 1, stream)) == iota(10, 1));
+}
+
+TEST_CASE_FIXTURE(OnFakeGpu, "copies to the GPU wait for what used their memory before") {
+  Ref<exec::Pipeline> kernel = affine_kernel();
+  Stream stream = new_stream(Device::gpu);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<array> results;
+    for (int i = 0; i < 8; ++i) {
+      // The memory between the two goes to the next array that is copied.
+      array between = affine(kernel, leaf_of(iota(500, i)), 2, 0, stream);
+      results.push_back(affine(kernel, between, 1, i, stream));
+    }
+    eval(results);
+    for (int i = 0; i < 8; ++i)
+      CHECK(values_of(results[static_cast<size_t>(i)]) == affine_of(iota(500, i), 2, i));
+  }
+}
+
+TEST_CASE_FIXTURE(OnFakeGpu, "copies that are larger than the pinned ring") {
+  Ref<exec::Pipeline> kernel = affine_kernel();
+  Stream stream = new_stream(Device::gpu);
+  const int count = scaled(6'000'000, 3'000'000, 600'000);
+  const Values values = iota(count, 7);
+  fake.set_seed(3, 100);
+  CHECK(values_of(affine(kernel, leaf_of(values), 1, 1, stream)) == iota(count, 8));
+  fake.set_seed(3);
+}
+
+TEST_CASE_FIXTURE(OnFakeGpu, "what has read an array before it failed is good") {
+  Ref<exec::Pipeline> kernel = affine_kernel();
+  Stream stream = new_stream(Device::gpu);
+  array x = affine(kernel, leaf_of(iota(20)), 1, 0, stream);
+  eval(x);
+  array before = affine(kernel, x, 1, 1, stream);
+  array overwritten =
+      make_op("overwrite", stream, {x, before}, {20},
+              [](Encoder& encoder, const std::vector<array>& inputs, std::vector<array>& outputs) {
+                const int32_t zero = 0;
+                encoder.allocate(outputs[0]);
+                encoder.output(outputs[0]);
+                array target = inputs[0];
+                encoder.fill(target, &zero);
+              });
+  fault::arm(fault::Point::dispatch, 2);
+  CHECK_THROWS_AS(eval(overwritten), ExecutionError);
+  fault::disarm();
+  CHECK(values_of(before) == iota(20, 1));
+}
+
+TEST_CASE_FIXTURE(OnFakeGpu, "modules end with their kernels") {
+  const size_t before = fake.counts().modules;
+  Ref<exec::Pipeline> kernel = affine_kernel();
+  CHECK(fake.counts().modules == before + 2);
+  kernel = nullptr;
+  CHECK(fake.counts().modules == before);
 }
 
 TEST_CASE_FIXTURE(OnFakeGpu, "the number of graphs is bounded") {

@@ -9,7 +9,7 @@
 #include "devices/cpu/jit/compiler.h"
 #include "devices/cpu/jit/dispatch.h"
 #include "devices/cpu/jit/kernel_format.h"
-#include "devices/cuda/ptx_format.h"
+#include "devices/cuda/compiled_kernel.h"
 #include "kernels/metal/entries.h"
 
 using namespace holdfast;
@@ -19,7 +19,7 @@ TEST_CASE("images are what the compiler makes of a kernel by itself") {
   jit::CompileOptions for_cpu;
   for_cpu.instruction_set = jit::host_instruction_set();
   const std::string cpu_image = jit::image_name(for_cpu.instruction_set);
-  const std::string gpu_image = cuda::image_name(80, cuda::Positions::rows);
+  const std::string gpu_image = cuda::image_name(80);
   for (const kernels::metal::EmbeddedSource& file : kernels::metal::embedded_sources()) {
     exec::KernelImages& images = kernels::metal::images_of(file.name);
     const std::vector<std::string> entries = images.entries(cpu_image);
@@ -33,11 +33,10 @@ TEST_CASE("images are what the compiler makes of a kernel by itself") {
       CHECK((jit::to_bytes(kernel) == images.find(cpu_image, entry)));
       cuda::PtxOptions for_gpu;
       for_gpu.target = 80;
-      for_gpu.max_threads = kernel.interface.max_threads;
-      for_gpu.alignment.assign(kernel.interface.arguments.size(), 16);
-      for_gpu.trusts_source_alignment = true;
-      CHECK((cuda::to_bytes(compiler.compile_to_ptx(source, for_gpu)) ==
-             images.find(gpu_image, entry)));
+      const cuda::CompiledKernel images_for_gpu = cuda::compile_images(
+          [&](const cuda::PtxOptions& one) { return compiler.compile_to_ptx(source, one); },
+          for_gpu, true);
+      CHECK((images_for_gpu.to_bytes() == images.find(gpu_image, entry)));
     }
   }
 }

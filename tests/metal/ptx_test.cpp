@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -15,7 +16,7 @@
 #include "base/hash.h"
 #include "devices/cpu/jit/compiler.h"
 #include "devices/cuda/assembler.h"
-#include "devices/cuda/ptx_format.h"
+#include "devices/cuda/compiled_kernel.h"
 #include "kernels/metal/entries.h"
 #include "support/threads.h"
 
@@ -29,12 +30,14 @@ const std::string renew =
     "HOLDFAST_RENEW_PTX_PROPERTIES=1 build/release/bin/test-metal "
     "--test-case='*assembler*'";
 
-// Of the PTX that a GPU of this architecture gets.
-std::string_view image_of(const char* source, const std::string& entry, uint32_t target,
-                          cuda::Positions positions) {
+// What a GPU of this architecture gets: the PTX of each way to launch the kernel, the preferred one
+// first. Nothing: there is no image.
+std::optional<cuda::CompiledKernel> image_of(const char* source, const std::string& entry,
+                                             uint32_t target) {
   exec::KernelImages& images = kernels::metal::images_of(source);
-  std::string_view image = images.find(cuda::image_name(target, positions), entry);
-  return image.empty() ? images.find(cuda::image_name(80, positions), entry) : image;
+  std::string_view image = images.find(cuda::image_name(target), entry);
+  if (image.empty()) image = images.find(cuda::image_name(80), entry);
+  return cuda::CompiledKernel::from_bytes(image);
 }
 
 struct Properties {
@@ -138,7 +141,7 @@ Table assembled(const std::string& assembler) {
   };
   std::vector<Work> work;
   for (const kernels::metal::EmbeddedSource& file : kernels::metal::embedded_sources()) {
-    const std::string image = cuda::image_name(80, cuda::Positions::rows);
+    const std::string image = cuda::image_name(80);
     for (std::string& entry : kernels::metal::images_of(file.name).entries(image))
       work.push_back({file.name, std::move(entry)});
   }
@@ -149,9 +152,8 @@ Table assembled(const std::string& assembler) {
   testing::on_threads(
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), [&](int) {
         for (size_t i; (i = next++) < work.size();) {
-          const auto kernel = cuda::from_bytes(
-              image_of(work[i].source, work[i].entry, assembled_for, cuda::Positions::rows));
-          const Properties p = before.assemble(assembler, kernel.value().text);
+          const auto kernel = image_of(work[i].source, work[i].entry, assembled_for);
+          const Properties p = before.assemble(assembler, kernel.value().images.front().code);
           std::lock_guard lock(mutex);
           table[work[i].entry] = p;
         }
@@ -175,13 +177,12 @@ TEST_CASE("the Metal back-end's kernels reach PTX") {
       if (!interface.assumed_constants.empty()) continue;
       CAPTURE(interface.entry);
       for (uint32_t target : {80u, 90u}) {
-        for (auto positions : {cuda::Positions::rows, cuda::Positions::general}) {
-          const auto kernel =
-              cuda::from_bytes(image_of(file.name, interface.entry, target, positions));
-          REQUIRE(kernel.has_value());
-          CHECK(kernel->text.find(".entry " + kernel->symbol) != std::string::npos);
-          CHECK(kernel->interface.arguments.size() == interface.arguments.size());
-        }
+        const auto kernel = image_of(file.name, interface.entry, target);
+        REQUIRE(kernel.has_value());
+        CHECK(kernel->interface.arguments.size() == interface.arguments.size());
+        CHECK(kernel->images.size() == 2);
+        for (const cuda::KernelImage& image : kernel->images)
+          CHECK(image.code.find(".entry " + image.symbol) != std::string::npos);
       }
       ++kernels;
     }

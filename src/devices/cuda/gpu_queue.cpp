@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "base/environment.h"
 #include "base/fault.h"
@@ -193,7 +194,7 @@ void GpuQueue::settle(LaunchedList& launched) noexcept {
     std::atomic_ref(*cancelled_word()).store(0);
   if (!launched.memory.host) return;
   std::lock_guard guard(spare_lock_);
-  spare_.push_back(std::move(launched.memory));  // its capacity was reserved when it was made
+  spare_.push_back(std::exchange(launched.memory, {}));  // its capacity was reserved when it was made
 }
 
 void GpuQueue::look_after(LaunchedList& oldest, bool asks_driver) noexcept {
@@ -396,7 +397,7 @@ void GpuQueue::launch_alone(LaunchedList& launched) {
           if (launched.memory.capacity < bytes) {
             if (launched.memory.host) {
               std::lock_guard guard(spare_lock_);
-              spare_.push_back(std::move(launched.memory));
+              spare_.push_back(std::exchange(launched.memory, {}));
             }
             take_memory(launched, bytes);
           }

@@ -85,35 +85,44 @@ void GpuMemory::release(exec::Storage& storage) noexcept {
   release_piece(address);
 }
 
-void GpuMemory::read(const exec::Storage& source, size_t begin, void* target, size_t bytes) {
-  if (bytes == 0) return;
+// Calls `copy` with a staging that no other thread uses.
+template <class Copy>
+void GpuMemory::copy(Copy copy) {
   if (gpu_.is_lost()) gpu_.throw_loss();
-  std::lock_guard guard(mutex_);
+  std::unique_ptr<Staging> staging;
+  {
+    std::lock_guard guard(mutex_);
+    if (!spare_.empty()) {
+      staging = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
   try {
     gpu_.use();
-    if (!staging_) staging_ = std::make_unique<Staging>(gpu_);
-    staging_->download(reinterpret_cast<Address>(source.address) + begin, target, bytes);
+    if (!staging) staging = std::make_unique<Staging>(gpu_);
+    copy(*staging);
   } catch (const std::exception& error) {
     gpu_.look_at(error);
     if (gpu_.is_lost()) gpu_.throw_loss();
     throw;
   }
+  std::lock_guard guard(mutex_);
+  spare_.push_back(std::move(staging));
+}
+
+void GpuMemory::read(const exec::Storage& source, size_t begin, void* target, size_t bytes) {
+  if (bytes == 0) return;
+  copy([&](Staging& staging) {
+    staging.download(reinterpret_cast<Address>(source.address) + begin, target, bytes);
+  });
 }
 
 void GpuMemory::write(exec::Storage& target, size_t begin, const void* source, size_t bytes) {
   if (bytes == 0) return;
-  if (gpu_.is_lost()) gpu_.throw_loss();
-  std::lock_guard guard(mutex_);
-  try {
-    gpu_.use();
-    if (!staging_) staging_ = std::make_unique<Staging>(gpu_);
-    staging_->upload(reinterpret_cast<Address>(target.address) + begin, source, bytes);
-    staging_->synchronize();
-  } catch (const std::exception& error) {
-    gpu_.look_at(error);
-    if (gpu_.is_lost()) gpu_.throw_loss();
-    throw;
-  }
+  copy([&](Staging& staging) {
+    staging.upload(reinterpret_cast<Address>(target.address) + begin, source, bytes);
+    staging.synchronize();
+  });
 }
 
 }  // namespace holdfast::cuda

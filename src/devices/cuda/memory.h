@@ -44,8 +44,11 @@ class GpuMemory final : public exec::MemorySpace {
   // As `take` and `release`, these are used by one thread at a time.
   Slabs slabs_;                                                 // by first address
   std::map<size_t, std::vector<Slabs::iterator>> with_pieces_;  // slabs with free pieces, by size
+  template <class Copy>
+  void copy(Copy copy);
+
   sync::Mutex mutex_;
-  std::unique_ptr<Staging> staging_;  // of `read` and `write`; made at the first, guarded by mutex_
+  std::vector<std::unique_ptr<Staging>> spare_;  // that no copy uses; guarded by mutex_
 };
 
 }  // namespace holdfast::cuda

@@ -13,22 +13,26 @@ class MetalBackend : public Backend {
   static MetalBackend& get();
 
   // --- copies, views, indices ---
+
   void copy(Encoder& encoder, const array& in, array& out) override;
   void dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
                      const array& start, array& out) override;
   void slice_update(Encoder& encoder, const SliceRegion& region, UpdateMode mode,
                     const array& update, const array* start, array& out) override;
+  void masked_scatter(Encoder& encoder, const array& mask, const array& source,
+                      array& out) override;
   void concatenate(Encoder& encoder, int axis, const std::vector<array>& inputs,
                    array& out) override;
   void pad(Encoder& encoder, const Shape& low, const array& in, const array& value,
            array& out) override;
-  void masked_scatter(Encoder& encoder, const array& mask, const array& source,
-                      array& out) override;
   void gather(Encoder& encoder, const Indexing& indexing, const array& in,
               std::span<const array> indices, array& out) override;
+  void scatter(Encoder& encoder, const Indexing& indexing, UpdateMode mode,
+               std::span<const array> indices, const array& updates, array& out) override;
   void convert_fp8(Encoder& encoder, const array& in, array& out) override;
 
   // --- reductions, scans, sorts ---
+
   void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
               array& out) override;
   void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
@@ -41,6 +45,7 @@ class MetalBackend : public Backend {
                      array& out) override;
 
   // --- norms, attention, transforms, convolutions, factorisations ---
+
   void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
             const array* bias, array& out) override;
   void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
@@ -54,11 +59,13 @@ class MetalBackend : public Backend {
                    const array& weights, array& out) override;
 
   // --- creation, random numbers ---
+
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
   void random_bits(Encoder& encoder, const array& key, array& out) override;
 
   // --- products, quantisation ---
+
   void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
   void segmented_matmul(Encoder& encoder, const array& a, const array& b, const array& segments,
                         array& out) override;
@@ -70,6 +77,7 @@ class MetalBackend : public Backend {
                         const std::vector<array>& inputs, array& out) override;
 
   // --- element-wise programs ---
+
   std::unique_ptr<const Prepared> prepare_fused(exec::Device& device,
                                                 const FusedGroup& group) override;
   void fused(Encoder& encoder, const FusedGroup& group) override;

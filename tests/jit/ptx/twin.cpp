@@ -116,7 +116,8 @@ class Reader {
     if (auto* assembly = llvm::dyn_cast<llvm::InlineAsm>(site.getCalledOperand()))
       return read_assembly(*assembly, site);
     llvm::Function* callee = site.getCalledFunction();
-    if (callee->getName() == cuda::report_function_name) return count_outside();
+    // Or a copy of it for some site.
+    if (callee->getName().starts_with(cuda::report_function_name)) return count_outside();
     if (callee->getName() == "holdfast_gather") return across("ballot", {b_.getInt32(1)});
     using namespace llvm::Intrinsic;
     switch (callee->getIntrinsicID()) {

@@ -270,7 +270,6 @@ class EntryBuilder {
         llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty()}, false),
         llvm::GlobalValue::InternalLinkage, report_function_name, module_);
     function->addFnAttr(llvm::Attribute::NoInline);
-    function->addFnAttr(llvm::Attribute::OptimizeNone);  // no copy for each site
     function->addFnAttr(llvm::Attribute::NoUnwind);
     function->addFnAttr("target-cpu", "sm_" + std::to_string(options_.target));
     auto* start = llvm::BasicBlock::Create(context, "start", function);
