@@ -194,7 +194,8 @@ void GpuQueue::settle(LaunchedList& launched) noexcept {
     std::atomic_ref(*cancelled_word()).store(0);
   if (!launched.memory.host) return;
   std::lock_guard guard(spare_lock_);
-  spare_.push_back(std::exchange(launched.memory, {}));  // its capacity was reserved when it was made
+  spare_.push_back(
+      std::exchange(launched.memory, {}));  // its capacity was reserved when it was made
 }
 
 void GpuQueue::look_after(LaunchedList& oldest, bool asks_driver) noexcept {
