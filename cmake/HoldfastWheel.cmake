@@ -15,3 +15,5 @@ if(TARGET holdfast-jit)
   install(FILES ${HOLDFAST_PRELUDES} DESTINATION holdfast)
 endif()
 install(DIRECTORY "${HOLDFAST_PYTHON_PACKAGE}/" DESTINATION holdfast FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
+# Beside the package: what makes `import mlx.core` work, and the file by which Python calls it.
+install(FILES "${PROJECT_BINARY_DIR}/python/holdfast_as_mlx.py" "${PROJECT_BINARY_DIR}/python/holdfast_as_mlx.pth" DESTINATION .)

@@ -61,6 +61,11 @@ def test_axes_and_shapes_are_arrays_too():
     assert a.sum(mx.array(1)).tolist() == [3, 12] and a.sum(np.array([0, 1])).item() == 15
     assert mx.zeros(mx.array([2, 3])).shape == mx.zeros(np.array([2, 3])).shape == (2, 3)
     assert mx.transpose(a, np.array([1, 0])).shape == (3, 2) and mx.zeros(np.int64(2)).shape == (2,)
+    square = mx.array([[1, 2], [3, 4]])
+    for shift, axes in ((np.array([0, 1]), (0, 1)), (mx.array([0, 1]), np.array([0, 1]))):
+        assert mx.roll(square, shift, axes).tolist() == [[2, 1], [4, 3]]
+    assert mx.roll(square, (1, 1), mx.array([0, 1])).tolist() == [[4, 3], [2, 1]]
+    assert [part.tolist() for part in mx.split(mx.arange(3), np.array([1, 2]))] == [[0], [1], [2]]
     for bad in (mx.array(1.5), np.array([0.5]), "x", [None]):
         with pytest.raises(TypeError):
             a.sum(bad)

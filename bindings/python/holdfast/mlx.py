@@ -2,57 +2,32 @@
 
 ``python -m holdfast.mlx SCRIPT ARGUMENTS…`` runs a script whose ``import mlx.core`` gives ``holdfast.core``;
 ``-m MODULE`` and ``-c CODE`` work as for Python itself. Inside a program, ``holdfast.mlx.install()`` does it for
-what is imported afterwards. The Python parts of MLX (mlx.nn, mlx.optimizers, mlx.utils) are used where installed.
+what is imported afterwards. The Python parts of MLX (mlx.nn, mlx.optimizers, mlx.utils) are used where installed; elsewhere
+they are holdfast.nn, holdfast.optimizers and holdfast.utils.
+
+Where no package of MLX is installed, and Holdfast is, ``import mlx.core`` works without any of this (holdfast_as_mlx.py).
+``HOLDFAST_AS_MLX=1`` makes it so beside a package of MLX, ``HOLDFAST_AS_MLX=0`` never.
 """
 
 import importlib
-import importlib.util
 import os
 import sys
-import types
 
-# The version of MLX whose interface this is.
-INTERFACE_VERSION = "0.32.4"
+import holdfast_as_mlx
 
 USAGE = "usage: python -m holdfast.mlx (SCRIPT | -m MODULE | -c CODE) [ARGUMENT...]"
 
 
-class _WithoutMlx:
-    """Comes last in sys.meta_path: says what to do where the package of MLX is not installed."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.startswith("mlx."):
-            raise ModuleNotFoundError(
-                f"No module named {name!r}: holdfast has mlx.core, and takes the Python parts of MLX (mlx.nn, mlx.optimizers, mlx.utils) from "
-                f"its package, which is not installed here: pip install mlx", name=name)
-        return None
-
-
 def install():
     """From now on `import mlx.core` gives holdfast.core. Nothing happens when it does already."""
-    import holdfast.core as core
-
+    core = importlib.import_module("holdfast.core")
     present = sys.modules.get("mlx.core")
     if present is core:
         return
     if present is not None:
         raise RuntimeError("[install] mlx.core has been imported before: call holdfast.mlx.install() first")
-    if "mlx" not in sys.modules:
-        if importlib.util.find_spec("mlx") is None:
-            package = types.ModuleType("mlx", "MLX's package; its core is holdfast.core.")
-            package.__path__ = []
-            sys.modules["mlx"] = package
-            sys.meta_path.append(_WithoutMlx)
-        else:
-            importlib.import_module("mlx")
-    sys.modules["mlx"].core = core
-    # Under MLX's name, what programs look at is MLX's: versions that they compare, names that they print.
-    core.__version__ = INTERFACE_VERSION
-    core._set_printed_module("mlx.core")
-    for name, module in list(sys.modules.items()):
-        if name == "holdfast.core" or name.startswith("holdfast.core.") and not name.startswith("holdfast.core._"):
-            sys.modules["mlx" + name.removeprefix("holdfast")] = module
+    holdfast_as_mlx.hook()
+    importlib.import_module("mlx.core")
 
 
 def main(arguments):

@@ -69,7 +69,22 @@ std::vector<array> Arguments::rest_arrays() const {
   return arrays;
 }
 
-bool is_integer(PyObject* object) { return PyLong_Check(object) || PyIndex_Check(object); }
+namespace {
+
+// A sequence with a length: NumPy's arrays are sequences, but those of no dimensions have none.
+bool has_items(PyObject* object) {
+  if (is_array(object)) return value_of(object).ndim() > 0;
+  if (PyLong_Check(object) || PyUnicode_Check(object) || !PySequence_Check(object)) return false;
+  if (PySequence_Size(object) >= 0) return true;
+  PyErr_Clear();
+  return false;
+}
+
+}  // namespace
+
+bool is_integer(PyObject* object) {
+  return PyLong_Check(object) || (PyIndex_Check(object) && !has_items(object));
+}
 
 int to_int(PyObject* object) {
   Object number = Object::steal(PyNumber_Index(object));
@@ -152,15 +167,6 @@ std::vector<std::string> Arguments::texts(int place) const {
 }
 
 namespace {
-
-// A sequence with a length: NumPy's arrays are sequences, but those of no dimensions have none.
-bool has_items(PyObject* object) {
-  if (is_array(object)) return value_of(object).ndim() > 0;
-  if (PyLong_Check(object) || PyUnicode_Check(object) || !PySequence_Check(object)) return false;
-  if (PySequence_Size(object) >= 0) return true;
-  PyErr_Clear();
-  return false;
-}
 
 // Of an int or a sequence of ints; arrays of integers are either.
 template <typename Numbers>

@@ -136,7 +136,7 @@ constexpr Row rows[] = {
     {"round", "(a, /, decimals=0, *, stream=None)",
      "To so many digits behind the point, halves to even.",
      "mx.round(mx.array([1.26, -2.5]))\nmx.round(mx.array([1.26, -2.55]), 1)",
-     [](Arguments& a) { return give(round(a.array_at(0), a.integer(1), a.stream(2))); }},
+     [](Arguments& a) { return give(round(a.operand_at(0), a.integer(1), a.stream(2))); }},
     {"nan_to_num", "(a, nan=0, posinf=None, neginf=None, *, stream=None)",
      "NaN and infinities replaced, by default with 0 and the limits of the dtype.",
      "mx.nan_to_num(mx.array([1.0, float(\"nan\"), float(\"inf\")]), 5.0, 9.0)",

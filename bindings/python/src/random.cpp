@@ -54,7 +54,7 @@ constexpr Row rows[] = {
      "mx.random.uniform(0, 2, (2, 2), " KEY
      ")\nmx.random.uniform(shape=(2,), dtype=mx.float16, " KEY ")",
      [](Arguments& a) {
-       return give(random::uniform(a.array_at(0), a.array_at(1), a.shape(2), a.dtype(3, float32),
+       return give(random::uniform(a.operand_at(0), a.operand_at(1), a.shape(2), a.dtype(3, float32),
                                    key_at(a, 4), a.stream(5)));
      }},
     {"normal", "(shape=(), dtype=None, loc=None, scale=None, " TAIL,
@@ -75,20 +75,20 @@ constexpr Row rows[] = {
     {"randint", "(low, high, shape=(), dtype=None, " TAIL, "Integers in [low, high).",
      "mx.random.randint(0, 10, (4,), " KEY ")",
      [](Arguments& a) {
-       return give(random::randint(a.array_at(0), a.array_at(1), a.shape(2), a.dtype(3, int32),
+       return give(random::randint(a.operand_at(0), a.operand_at(1), a.shape(2), a.dtype(3, int32),
                                    key_at(a, 4), a.stream(5)));
      }},
     {"bernoulli", "(p=0.5, shape=None, " TAIL, "True with probability p.",
      "mx.random.bernoulli(0.3, (4,), " KEY ")\nmx.random.bernoulli(mx.array([0.1, 0.9]), " KEY ")",
      [](Arguments& a) {
-       array p = a.array_at(0);
+       array p = a.operand_at(0);
        if (a.is_none(1)) return give(random::bernoulli(p, key_at(a, 2), a.stream(3)));
        return give(random::bernoulli(p, a.shape(1), key_at(a, 2), a.stream(3)));
      }},
     {"truncated_normal", "(lower, upper, shape=None, dtype=None, " TAIL,
      "Standard normal between two limits.", "mx.random.truncated_normal(-1, 1, (4,), " KEY ")",
      [](Arguments& a) {
-       array low = a.array_at(0), high = a.array_at(1);
+       array low = a.operand_at(0), high = a.operand_at(1);
        Dtype dtype = a.dtype(3, float32);
        if (a.is_none(2)) {
          return give(random::truncated_normal(low, high, dtype, key_at(a, 4), a.stream(5)));

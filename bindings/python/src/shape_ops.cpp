@@ -45,14 +45,14 @@ std::optional<int> axis_or_flat(Arguments& a, int place) { return a.optional_int
 // digits.
 array values_for(Arguments& a, int place, Dtype dtype) {
   PyObject* values = a.object(place);
-  if (is_array(values) || !is_operand(values)) return a.array_at(place);
+  if (is_array(values) || !is_operand(values)) return a.operand_at(place);
   if (PyLong_Check(values) && !PyBool_Check(values))
     return astype(weak_scalar(values, dtype), dtype);
   return array_from(values, dtype);
 }
 
 PyObject* make_full(Arguments& a) {
-  if (a.is_none(2)) return give(full(a.shape(0), a.array_at(1), a.stream(3)));
+  if (a.is_none(2)) return give(full(a.shape(0), a.operand_at(1), a.stream(3)));
   Dtype dtype = a.dtype(2);
   return give(full(a.shape(0), values_for(a, 1, dtype), dtype, a.stream(3)));
 }
@@ -362,6 +362,10 @@ constexpr Row rows[] = {
        if (a.rest().empty()) raise(PyExc_ValueError, "[broadcast_shapes] expected a shape");
        Shape all;
        for (PyObject* item : a.rest()) {
+         if (!PySequence_Check(item) || PyUnicode_Check(item)) {
+           raise(PyExc_ValueError,
+                 "[broadcast_shapes] expected sequences of ints, got " + type_name(item));
+         }
          Shape shape;
          Object items = as_sequence(item);
          for (Py_ssize_t i = 0; i < PySequence_Size(items.get()); ++i) {

@@ -278,6 +278,15 @@ distributed = _module(
 distributed.Group = Group
 
 
+def _check_arrays(name, ndim, **values):
+    """TypeError for what is no array, ValueError for too few dimensions."""
+    for key, value in values.items():
+        if not isinstance(value, _core.array):
+            raise TypeError(f"[{name}] {key} must be an array, got {type(value).__name__}")
+        if value.ndim < ndim:
+            raise ValueError(f"[{name}] {key} must have {ndim} dimensions or more, got {value.ndim}")
+
+
 def _frames(x, n_fft, hop):
     count = 1 + (x.shape[-1] - n_fft) // hop
     places = _core.arange(n_fft) + hop * _core.arange(count)[:, None]
@@ -318,6 +327,7 @@ def _stft(x: array, n_fft: int = 2048, hop_length: int | None = None, win_length
         >>> mx.fft.stft(mx.arange(32, dtype=mx.float32), n_fft=8).shape
         (5, 17)
     """
+    _check_arrays("stft", 1, x=x)
     win_length = n_fft if win_length is None else win_length
     hop = win_length // 4 if hop_length is None else hop_length
     onesided = x.dtype != _core.complex64 if onesided is None else onesided
@@ -355,10 +365,13 @@ def _istft(stft_matrix: array, n_fft: int | None = None, hop_length: int | None 
         >>> mx.fft.istft(mx.fft.stft(mx.arange(32, dtype=mx.float32), n_fft=8), n_fft=8).shape
         (32,)
     """
+    _check_arrays("istft", 2, stft_matrix=stft_matrix)
     onesided = True if onesided is None else onesided
     n_fft = (stft_matrix.shape[-2] - 1) * 2 if n_fft is None and onesided else n_fft or stft_matrix.shape[-2]
     win_length = n_fft if win_length is None else win_length
     hop = win_length // 4 if hop_length is None else hop_length
+    if n_fft < 1 or hop < 1:
+        raise ValueError(f"[istft] n_fft and hop_length must be positive, got {n_fft} and {hop}")
     spectra = _core.swapaxes(stft_matrix, -1, -2)
     transform = fft.irfft if onesided else fft.ifft
     frames = transform(spectra, n_fft, axis=-1, norm=norm, stream=stream)
@@ -411,6 +424,8 @@ def _gated_delta_update(q: array, k: array, v: array, gamma: array, beta: array,
                  [-2, -2, -2, -2],
                  [-2, -2, -2, -2]]]], dtype=float32)]
     """
+    _check_arrays("gated_delta_update", 4, q=q, k=k, v=v)
+    _check_arrays("gated_delta_update", 3, gamma=gamma, beta=beta)
     batch, time, heads, value_size = v.shape
     repeats = heads // k.shape[2]
     if repeats > 1:

@@ -77,7 +77,7 @@ def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool
     """
     for argument in (arg1, arg2):
         if not isinstance(argument, (_core.Dtype, DtypeCategory)):
-            raise TypeError(f"[issubdtype] expected a dtype or a category, got {type(argument).__name__}")
+            raise ValueError(f"[issubdtype] expected a dtype or a category, got {type(argument).__name__}")
     if isinstance(arg1, _core.Dtype):
         if isinstance(arg2, _core.Dtype):
             return arg1 == arg2
@@ -121,7 +121,7 @@ def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, _core.Dtype):
         return dtype == kind
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"[isdtype] kind must be one of {', '.join(_KINDS)}, got {kind!r}")
     return _KINDS[kind](dtype)
 
