@@ -6,14 +6,12 @@
 
 namespace holdfast::kernels::metal {
 
-// The functions are in encode/, a file a family. Families that are missing here run on the host
-// (NoKernel).
+// The functions are in encode/, a file per family. Factorisations run on the host (NoKernel).
 class MetalBackend : public Backend {
  public:
   static MetalBackend& get();
 
   // --- copies, views, indices ---
-
   void copy(Encoder& encoder, const array& in, array& out) override;
   void dynamic_slice(Encoder& encoder, std::span<const int> axes, const array& in,
                      const array& start, array& out) override;
@@ -32,7 +30,6 @@ class MetalBackend : public Backend {
   void convert_fp8(Encoder& encoder, const array& in, array& out) override;
 
   // --- reductions, scans, sorts ---
-
   void reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& axes, const array& in,
               array& out) override;
   void softmax(Encoder& encoder, const std::vector<int>& axes, const array& in,
@@ -45,7 +42,6 @@ class MetalBackend : public Backend {
                      array& out) override;
 
   // --- norms, attention, transforms, convolutions, factorisations ---
-
   void norm(Encoder& encoder, NormKind kind, float epsilon, const array& in, const array* weight,
             const array* bias, array& out) override;
   void rope(Encoder& encoder, const RopeSettings& settings, const array& in, const array* offsets,
@@ -59,13 +55,11 @@ class MetalBackend : public Backend {
                    const array& weights, array& out) override;
 
   // --- creation, random numbers ---
-
   void fill(Encoder& encoder, const array& value, array& out) override;
   void arange(Encoder& encoder, double start, double step, array& out) override;
   void random_bits(Encoder& encoder, const array& key, array& out) override;
 
   // --- products, quantisation ---
-
   void matmul(Encoder& encoder, const array& a, const array& b, array& out) override;
   void segmented_matmul(Encoder& encoder, const array& a, const array& b, const array& segments,
                         array& out) override;
@@ -77,7 +71,6 @@ class MetalBackend : public Backend {
                         const std::vector<array>& inputs, array& out) override;
 
   // --- element-wise programs ---
-
   std::unique_ptr<const Prepared> prepare_fused(exec::Device& device,
                                                 const FusedGroup& group) override;
   void fused(Encoder& encoder, const FusedGroup& group) override;
