@@ -28,7 +28,7 @@ TEST_CASE("arange: dtypes, steps, lengths") {
                                      [] { arange(0.0, std::numeric_limits<double>::infinity()); });
   check_error<std::invalid_argument>("arange", [] { arange(0.0, 1.0, std::nan("")); });
   check_error<std::invalid_argument>("arange", [] { arange(3.0, bool_); });
-  check_error<std::overflow_error>("arange", [] { arange(1e12); });
+  check_error<std::invalid_argument>("arange", [] { arange(1e12); });
 }
 
 TEST_CASE("linspace") {

@@ -53,7 +53,8 @@ PyObject* make_attention(Arguments& a) {
 PyObject* make_cross_entropy(Arguments& a) {
   array logits = a.array_at(0), targets = a.array_at(1);
   StreamOrDevice s = a.stream(2);
-  if (logits.ndim() == 0) raise(PyExc_ValueError, "[cross_entropy] logits must have one dimension or more, got none");
+  if (logits.ndim() == 0)
+    raise(PyExc_ValueError, "[cross_entropy] logits must have one dimension or more, got none");
   array chosen = squeeze(take_along_axis(logits, expand_dims(targets, -1, s), -1, s), -1, s);
   return give(subtract(logsumexp(logits, -1, false, s), chosen, s));
 }

@@ -54,8 +54,8 @@ constexpr Row rows[] = {
      "mx.random.uniform(0, 2, (2, 2), " KEY
      ")\nmx.random.uniform(shape=(2,), dtype=mx.float16, " KEY ")",
      [](Arguments& a) {
-       return give(random::uniform(a.operand_at(0), a.operand_at(1), a.shape(2), a.dtype(3, float32),
-                                   key_at(a, 4), a.stream(5)));
+       return give(random::uniform(a.operand_at(0), a.operand_at(1), a.shape(2),
+                                   a.dtype(3, float32), key_at(a, 4), a.stream(5)));
      }},
     {"normal", "(shape=(), dtype=None, loc=None, scale=None, " TAIL,
      "Normal, with mean loc and standard deviation scale.",
