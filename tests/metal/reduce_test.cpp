@@ -38,7 +38,7 @@ std::vector<array> sums_of_positive(Case& c) {
     return sum(quadrant, axes, false);
   });
 }
-std::vector<array> products(Case& c) {
+std::vector<array> reduced_products(Case& c) {
   return over_axes(c, [&](const array& x, const std::vector<int>& axes) {
     if (!issubdtype(x.dtype(), inexact)) return prod(x, axes, false);
     // Near 1, so that products stay in range.
@@ -68,7 +68,7 @@ const std::vector<Shape> summed_shapes = {{},       {0},          {3, 0, 2}, {7}
                                           {33, 70}, {2, 3, 4, 5}, {70001},   {300, 2048}};
 const std::vector<Dtype> integers_and_bool = {bool_, uint8, uint16, uint32, uint64,
                                               int8,  int16, int32,  int64};
-const std::vector<Layout> some_layouts = {Layout::dense, Layout::shifted, Layout::transposed,
+const std::vector<Layout> layouts_of_reductions = {Layout::dense, Layout::shifted, Layout::transposed,
                                           Layout::padded, Layout::reversed};
 
 const Row reduce_rows[] = {
@@ -83,14 +83,14 @@ const Row reduce_rows[] = {
      .entries = {"reduce_rows_prod_uint8", "reduce_rows_prod_int8", "reduce_rows_prod_uint64"},
      .dtypes = integers_and_bool,
      .shapes = reduced_shapes,
-     .layouts = some_layouts,
+     .layouts = layouts_of_reductions,
      .build = reduced<prod>},
     {.name = "min",
      .entries = {"reduce_rows_extreme_1", "reduce_columns_extreme_8", "reduce_rows_extreme_float16",
                  "reduce_columns_extreme_complex64"},
      .dtypes = metal_dtypes,
      .shapes = reduced_shapes,
-     .layouts = some_layouts,
+     .layouts = layouts_of_reductions,
      .build = reduced<min>},
     {.name = "max",
      .entries = {"reduce_rows_extreme_2", "reduce_columns_extreme_4"},
@@ -136,8 +136,8 @@ const Row reduce_rows[] = {
      .entries = {"reduce_rows_prod_float16", "reduce_rows_prod_complex64"},
      .dtypes = {float16, bfloat16, float32, complex64},
      .shapes = {{}, {0}, {3, 0, 2}, {7}, {3, 5}, {33, 70}, {70001}},
-     .layouts = some_layouts,
-     .build = products,
+     .layouts = layouts_of_reductions,
+     .build = reduced_products,
      .tolerance = 2},
 };
 
