@@ -84,6 +84,11 @@ Event Queue::Transaction::commit() {
   return event;
 }
 
+void Queue::Transaction::describe(NotedOp op) {
+  if (!has_native()) op.replay = NotedOp::Replay::commands;
+  noted_ = std::move(op);
+}
+
 void Queue::Transaction::cover_commands() {
   CommandList& list = queue_.open();
   uint32_t first = queue_.first_pending_binding_;

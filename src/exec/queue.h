@@ -48,7 +48,9 @@ class Queue {
     // Keeps what the op was with the list (NotedOp): the commands that it has encoded so far,
     // copies of its inputs, are no part of it.
     void begin_note() { first_noted_ = queue_.open_->commands.size(); }
-    void describe(NotedOp op) { noted_ = std::move(op); }
+    // Commands that are all plain data are replayed as they are, whatever `op` says: a call of the
+    // op may run other code, and round differently.
+    void describe(NotedOp op);
     // What was bound since the op's last command counts for each of its commands, as far as
     // failures go (Command::first_of_op).
     void cover_commands();

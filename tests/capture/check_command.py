@@ -144,7 +144,7 @@ def main():
         killed = str(pathlib.Path(folder, "killed.hfcap"))
         run(*command, status=-signal.SIGXFSZ, preexec_fn=stopped, env={**os.environ, "HOLDFAST_CAPTURE": killed})
         assert os.path.exists(killed + "-journal")
-        expect(run(tool, "trace", "info", killed), "format 2", "hermetic: no, it is not complete (recording)")
+        expect(run(tool, "trace", "info", killed), "format 3", "hermetic: no, it is not complete (recording)")
         assert not os.path.exists(killed + "-journal")
 
         small = pathlib.Path(folder, "small")

@@ -139,9 +139,19 @@ const std::set<std::string> rounded_rows = {"square",
                                             "qqmm",
                                             "gather_qqmm",
                                             "hadamard_transform"};
-bool may_round(const std::string& row) {
-  return rounded_rows.contains(row) || row.starts_with("fft.") || row.starts_with("linalg.") ||
-         row.starts_with("fast.");
+// How far the results of a row may be from the CPU's, in the registry's tolerances.
+double factor_of(const std::string& row) {
+  // Sums of large terms that cancel.
+  if (row.starts_with("fft.")) return 256;
+  // The CPU rounds weights to half types where it has many rows, the GPU where it has few.
+  if (row.find("qmm") != row.npos || row.starts_with("quantized_matmul")) return 64;
+  if (rounded_rows.contains(row) || row.starts_with("linalg.") || row.starts_with("fast."))
+    return 4;
+  return 0;
+}
+// The imaginary part of a logarithm is one of many, 2π apart.
+bool is_ambiguous(const std::string& row, Dtype dtype) {
+  return row == "logcumsumexp" && dtype == complex64;
 }
 
 // Collects the ops that a GPU left to the host.
@@ -157,7 +167,7 @@ struct Fallbacks : exec::Layer {
 
 // Has the GPU kernels of the library, from images or a compiler?
 bool has_kernels() {
-  if (environment::settings().gpu != environment::Gpu::simulated) return false;
+  if (has_third_device()) return false;
   return exec::Runtime::get().cpu_device().target->has_compiler() ||
          !kernels::metal::images_of("copy").images().empty();
 }
@@ -212,8 +222,9 @@ TEST_CASE("every row of the registry on the gpu equals the cpu") {
             CHECK(results[i].shape() == expected[i].shape());
             if (bytes_of(results[i]) == bytes_of(expected[i])) continue;
             DefaultDevice cpu_again(Device::cpu);
-            const bool is_exact = !has_kernels() || !may_round(row.name);
-            CHECK(registry::difference(results[i], expected[i], is_exact ? 0 : 4) == "");
+            if (has_kernels() && is_ambiguous(row.name, dtype)) continue;
+            const double factor = has_kernels() ? factor_of(row.name) : 0;
+            CHECK(registry::difference(results[i], expected[i], factor) == "");
           }
           ++compared;
         } catch (const std::exception& error) {

@@ -1,5 +1,7 @@
-// A stand-in for the kernel compiler, so that everything around fast::metal_kernel is tested where
-// there is no LLVM: the body of a kernel is `NATIVE name`, and the test says what `name` does.
+// A stand-in for the CPU's kernel compiler, so that everything around fast::metal_kernel is tested
+// where there is no LLVM: the body of a kernel is `NATIVE name`, and the test says what `name`
+// does. The library's own kernels for a GPU are none of these, so that the thread computes on the
+// CPU.
 #pragma once
 
 #include <functional>
@@ -124,6 +126,7 @@ class FakeMetal {
     return parts;
   }
 
+  StreamContext on_cpu_{Device::cpu};
   std::map<std::string, Body> bodies_;
   sync::Mutex mutex_;
   std::vector<std::string> sources_;  // guarded by mutex_

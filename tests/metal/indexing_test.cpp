@@ -10,7 +10,8 @@ namespace {
 
 const std::vector<Shape> indexed_shapes = {
     {7}, {64}, {1000}, {3, 5}, {33, 70}, {128, 130}, {2, 3, 4, 5}, {3, 40, 64}, {1, 9, 16}};
-const std::vector<Layout> layouts_of_indices = {Layout::dense, Layout::transposed, Layout::reversed};
+const std::vector<Layout> layouts_of_indices = {Layout::dense, Layout::transposed,
+                                                Layout::reversed};
 
 // Indices of an axis, some of which count from its end.
 array indices_of(Case& c, const Shape& shape, int axis_size, Dtype dtype = int32) {

@@ -68,8 +68,8 @@ const std::vector<Shape> summed_shapes = {{},       {0},          {3, 0, 2}, {7}
                                           {33, 70}, {2, 3, 4, 5}, {70001},   {300, 2048}};
 const std::vector<Dtype> integers_and_bool = {bool_, uint8, uint16, uint32, uint64,
                                               int8,  int16, int32,  int64};
-const std::vector<Layout> layouts_of_reductions = {Layout::dense, Layout::shifted, Layout::transposed,
-                                          Layout::padded, Layout::reversed};
+const std::vector<Layout> layouts_of_reductions = {
+    Layout::dense, Layout::shifted, Layout::transposed, Layout::padded, Layout::reversed};
 
 const Row reduce_rows[] = {
     {.name = "sums of integers",

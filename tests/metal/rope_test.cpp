@@ -7,8 +7,8 @@ using namespace holdfast::testing;
 
 namespace {
 
-const std::vector<Shape> turned_shapes = {
-    {1, 1, 8}, {2, 3, 0}, {2, 5, 40}, {0, 2, 8}, {2, 3, 7, 64}, {3, 70, 1, 24}, {1, 2, 3, 9, 128}};
+const std::vector<Shape> turned_shapes = {{1, 1, 8},     {2, 5, 40},     {0, 2, 8},
+                                          {2, 3, 7, 64}, {3, 70, 1, 24}, {1, 2, 3, 9, 128}};
 
 // Angles are rounded once on both devices, but for those that the CPU turns step by step.
 constexpr double rope_tolerance = 8;
