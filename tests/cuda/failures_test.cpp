@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(OnFakeGpu, "memory that ends is found before the op is encoded
 
 TEST_CASE_FIXTURE(OnFakeGpu, "a kernel that does not end is stopped") {
   if (controlled::enabled()) return;  // it waits for real time
-  // Ends when it is told to.
+  // Ends when it is cancelled.
   Ref<exec::Pipeline> endless = make_fake_kernel("endless", false, [](const FakeLaunch& launch) {
     while (std::atomic_ref(*launch.cancelled).load() == 0)
       sync::sleep_for(std::chrono::microseconds(50));

@@ -18,7 +18,7 @@ using exec::Stamp;
 constexpr auto spin_time = std::chrono::microseconds(HOLDFAST_CONTROLLED ? 1 : 100);
 constexpr int part_of_wait = 16;
 constexpr auto longest_sleep = std::chrono::microseconds(200);
-// How often somebody who waits asks the driver whether the GPU still works.
+// How often a waiting thread asks the driver whether the GPU still works.
 constexpr auto time_between_questions = std::chrono::milliseconds(2);
 
 // A queue's first pending list is launched when the lists that it waits for have been: those of

@@ -100,7 +100,7 @@ void encode_passes(Encoder& encoder, Fft fft, int64_t rows, const Radices& radic
         .input(filters)
         .value(fft)
         .value(counts)
-        .over({grid_length(encoder, divide_up(columns, together), 256)}, {256});
+        .over(grid_length(encoder, divide_up(columns, together), 256), 256);
     from = to;
     fft.stride *= static_cast<uint64_t>(radix);
   }

@@ -67,7 +67,7 @@ void MetalBackend::hadamard(Encoder& encoder, float scale, bool transposed, cons
         .value(placed)
         .value(signs)
         .value(static_cast<uint32_t>(together))
-        .over({grid_length(encoder, divide_up(count, together), 256)}, {256});
+        .over(grid_length(encoder, divide_up(count, together), 256), 256);
   };
   if (!is_long) return start("hadamard_rows_" + dtype, rows, out);
 

@@ -26,7 +26,7 @@ void MetalBackend::masked_scatter(Encoder& encoder, const array& mask, const arr
       .input(dense)
       .output(counts)
       .value(scatter)
-      .over({threads}, {256});
+      .over(threads, 256);
   Launch(encoder, "masked", "masked_sums")
       .output(counts)
       .value(scatter)
@@ -38,7 +38,7 @@ void MetalBackend::masked_scatter(Encoder& encoder, const array& mask, const arr
       .input(source)
       .output(out)
       .value(scatter)
-      .over({threads}, {256});
+      .over(threads, 256);
 }
 
 }  // namespace holdfast::kernels::metal

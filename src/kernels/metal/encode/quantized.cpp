@@ -240,7 +240,7 @@ class QuantizedCall {
         .value(grouping)
         .errors({text("[gather_qmm] expected lhs_indices below ", left_count_, ", got {}"),
                  text("[gather_qmm] expected rhs_indices below ", right_count_, ", got {}")})
-        .over({1024}, {1024});
+        .over(1024, 1024);
     return tiles;
   }
 
