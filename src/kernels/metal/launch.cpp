@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <stdexcept>
 
 #include "base/text.h"
@@ -32,8 +33,11 @@ Launch& Launch::output(array& a) {
 
 Launch& Launch::bytes(const void* address, size_t size) {
   static constexpr uint64_t nothing[3] = {};
-  bindings_.push_back(size > 0 ? KernelBinding::bytes(address, size)
-                               : KernelBinding::bytes(nothing, sizeof(nothing)));
+  if (size == 0) return bytes(nothing, sizeof(nothing));
+  // They are gone where they are a temporary of the caller's statement.
+  void* copy = encoder_.queue().parameters(size, 16);
+  std::memcpy(copy, address, size);
+  bindings_.push_back(KernelBinding::bytes(copy, size));
   return *this;
 }
 

@@ -16,7 +16,7 @@
 namespace holdfast::kernels::metal {
 
 // Arguments are given in the order of the kernel's parameters, then `over` encodes the dispatch.
-// What they refer to must stay until then.
+// Arrays must stay where they are until then; values are copied.
 class Launch {
  public:
   Launch(Encoder& encoder, const char* source, const std::string& entry,

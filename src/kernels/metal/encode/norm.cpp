@@ -34,7 +34,8 @@ void MetalBackend::norm(Encoder& encoder, NormKind kind, float epsilon, const ar
   const std::string dtype = dtype_name(x.dtype().val());
   auto parameters = [&](Launch& launch) {
     // A row that is missing is not read.
-    for (const auto& row : {weights, biases}) row ? launch.input(*row) : launch.list(Extents{});
+    weights ? launch.input(*weights) : launch.list(Extents{});
+    biases ? launch.input(*biases) : launch.list(Extents{});
   };
   if (!rows.is_long()) {
     Launch launch(encoder, "norm", "norm_rows_" + dtype);
