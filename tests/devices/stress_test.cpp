@@ -64,7 +64,7 @@ Known combined(const Known& a, const Known& b, uint32_t choice, Stream s) {
 
 }  // namespace
 
-TEST_CASE("64 threads compute on a gpu, share arrays and drop them") {
+TEST_CASE("64 threads compute on a gpu, share arrays and drop them [long]") {
   install_gpu();
   const int turns = scaled(40, 10, 4);
   sync::Mutex mutex;
