@@ -9,6 +9,7 @@ namespace holdfast {
 template <typename... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream stream;
+  stream.exceptions(std::ios::badbit);  // no memory is an error, not a shorter text
   (stream << ... << parts);
   return stream.str();
 }
