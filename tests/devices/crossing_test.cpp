@@ -252,6 +252,7 @@ TEST_CASE("the k-th allocation, command, wait or migration of a program on two d
       leaks.check();
       if (!is_hit) break;
     }
-    CHECK(failures > 0);
+    // What is there in time needs no wait.
+    if (point != fault::Point::event) CHECK(failures > 0);
   }
 }

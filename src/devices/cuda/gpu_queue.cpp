@@ -145,8 +145,8 @@ Ref<Failure> GpuQueue::new_failure(LaunchedList& launched, uint32_t index) noexc
     return Failure::make(Failure::Kind::execution, command.op, command.label.get(), text.c_str());
   };
   try {
-    for (; next_report_ < launched.reports.size(); ++next_report_) {
-      const LaunchedList::Report& report = launched.reports[next_report_];
+    for (; next_settled_report_ < launched.reports.size(); ++next_settled_report_) {
+      const LaunchedList::Report& report = launched.reports[next_settled_report_];
       if (report.command > index) break;
       const char* at = launched.memory.host->bytes() + report.place;
       if (report.argument == LaunchedList::Report::no_argument) {
@@ -179,7 +179,7 @@ void GpuQueue::settle(LaunchedList& launched) noexcept {
   if (gpu_.is_lost() && executed_by_gpu() < list.serial) {
     fail_all(launched, "the GPU is lost");
   } else {
-    next_report_ = 0;
+    next_settled_report_ = 0;
     for (uint32_t i = 0; i < list.commands.size(); ++i) {
       Ref<Failure> failure = inherited(launched, i);
       const bool is_new = !failure;

@@ -109,8 +109,9 @@ class GpuQueue final : public exec::DeviceQueue {
   struct NodesOf {
     uint32_t first, count;
   };
-  std::vector<NodesOf> nodes_of_;  // by command, of the segment
-  size_t next_report_ = 0;
+  std::vector<NodesOf> nodes_of_;   // by command, of the segment
+  size_t next_report_ = 0;          // of the list that is encoded
+  size_t next_settled_report_ = 0;  // of the one that is settled, by another thread perhaps
   size_t next_byte_ = 0, used_report_bytes_ = 0;
   std::vector<Address> addresses_;
   std::vector<uint8_t> image_of_;  // by command: of its kernel
