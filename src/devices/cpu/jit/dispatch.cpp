@@ -130,7 +130,8 @@ class GroupLoop {
 #if defined(__clang__)
   __attribute__((no_sanitize("function")))
 #endif
-  void run(int64_t begin, int64_t end) {
+  void
+  run(int64_t begin, int64_t end) {
     advance(begin);
     while (begin < end) {
       set_size();
