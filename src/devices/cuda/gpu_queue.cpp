@@ -318,7 +318,7 @@ void GpuQueue::take_memory(LaunchedList& launched, size_t bytes) {
       spare_.pop_back();
       return;
     }
-    spare_.reserve(spare_.size() + this->launched.size() + 64);
+    spare_.reserve(++memories_);  // for all that there ever were
   }
   ListMemory made;
   made.capacity = std::bit_ceil(std::max(bytes, size_t{64} << 10));

@@ -118,6 +118,7 @@ class GpuQueue final : public exec::DeviceQueue {
 
   sync::SpinLock spare_lock_;
   std::vector<ListMemory> spare_;  // guarded by spare_lock_
+  size_t memories_ = 0;            // that were made; guarded by spare_lock_
 };
 
 }  // namespace holdfast::cuda
