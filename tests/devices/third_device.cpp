@@ -102,7 +102,8 @@ class ThirdDevice final : public Scheduler, public exec::Device {
       // What its lists wait for may wait for a thread to run it.
       if (DeviceQueue* other = awaited(static_cast<FarQueue&>(queue))) {
         lock.unlock();
-        other->device.help(*other);
+        // A thread that ends waits with a deadline, and must run no commands any more.
+        deadline ? other->device.kick(*other) : other->device.help(*other);
         lock.lock();
         if (is_completed() || awaited(static_cast<FarQueue&>(queue)) != other) continue;
       }

@@ -199,7 +199,7 @@ class Cores final : public CpuDevice, private TaskRunner {
       if (foreign && foreign != helped) {
         helped = foreign;
         lock.unlock();
-        foreign->device.help(*foreign);
+        deadline ? foreign->device.kick(*foreign) : foreign->device.help(*foreign);
         lock.lock();
         continue;
       }
