@@ -63,8 +63,8 @@ function(holdfast_add_jit)
   add_custom_target(
     holdfast-jit-version
     COMMAND "${CMAKE_COMMAND}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" "-DLLVM_VERSION=${LLVM_PACKAGE_VERSION}"
-            "-DOUTPUT=${version_folder}/holdfast_jit_version.h" -P "${PROJECT_SOURCE_DIR}/cmake/HoldfastJitVersion.cmake"
-    BYPRODUCTS "${version_folder}/holdfast_jit_version.h"
+            "-DOUTPUT=${version_folder}" -P "${PROJECT_SOURCE_DIR}/cmake/HoldfastJitVersion.cmake"
+    BYPRODUCTS "${version_folder}/holdfast_jit_version.h" "${version_folder}/holdfast_aot_version.h"
     COMMENT "Version of the kernel compiler")
   foreach(user holdfast holdfast-jit-objects)
     target_include_directories(${user} PRIVATE "${version_folder}")
@@ -96,14 +96,16 @@ function(holdfast_add_jit)
     COMMENT "Precompiling the kernel headers" VERBATIM)
 
   # Compiles the library's own kernels ahead of time, and is not linked with the library, which they become a part of (HoldfastKernels.cmake).
-  add_executable(
-    holdfast-aot
-    "${PROJECT_SOURCE_DIR}/tools/aot/main.cpp" "${PROJECT_SOURCE_DIR}/src/base/machine.cpp" "${PROJECT_SOURCE_DIR}/src/devices/image_writer.cpp"
-    "${PROJECT_SOURCE_DIR}/src/devices/cpu/jit/kernel_format.cpp" "${PROJECT_SOURCE_DIR}/src/devices/cuda/compiled_kernel.cpp"
-    "${PROJECT_SOURCE_DIR}/src/msl/interface_format.cpp")
+  file(GLOB aot_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/aot/*.cpp")
+  foreach(name base/lock_order base/machine devices/image_writer devices/cpu/jit/kernel_format devices/cuda/compiled_kernel
+               exec/disk_cache exec/kernel_file msl/interface_format)
+    list(APPEND aot_sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
+  endforeach()
+  add_executable(holdfast-aot ${aot_sources})
   holdfast_build_settings(holdfast-aot)
   set_target_properties(holdfast-aot PROPERTIES UNITY_BUILD OFF)
-  target_include_directories(holdfast-aot PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include" "${version_folder}")
+  target_include_directories(holdfast-aot PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include"
+                                                  "${version_folder}")
   if(HOLDFAST_STATIC_DEPENDENCIES)
     target_link_libraries(holdfast-aot PRIVATE Threads::Threads "${HOLDFAST_ZSTD}" ${CMAKE_DL_LIBS})
   else()

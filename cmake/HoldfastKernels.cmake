@@ -6,6 +6,7 @@
 
 set(HOLDFAST_KERNEL_IMAGES "build" CACHE STRING "Images of the Metal kernels: build, a folder, or none")
 set(HOLDFAST_KERNEL_INSTRUCTION_SETS "native" CACHE STRING "What images for the CPU are compiled for: native, or some of baseline;avx2;avx512")
+option(HOLDFAST_KERNEL_IMAGE_CACHE "Take images from the user's kernel cache where it has them, and keep them there" ON)
 
 # Appends a source with the kernels to the list of that name.
 function(holdfast_add_metal_kernels sources)
@@ -41,6 +42,9 @@ function(holdfast_add_metal_kernels sources)
     list(APPEND embedded "${text}")
     if(from STREQUAL "build")
       set(arguments --ptx)
+      if(NOT HOLDFAST_KERNEL_IMAGE_CACHE)
+        list(APPEND arguments --no-cache)
+      endif()
       foreach(set IN LISTS HOLDFAST_KERNEL_INSTRUCTION_SETS)
         list(APPEND arguments --instruction-set ${set})
       endforeach()

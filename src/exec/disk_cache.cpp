@@ -41,8 +41,8 @@ class File {
   int descriptor_;
 };
 
-std::string entry_name(const KernelRequest& request) {
-  return request.target().name() + "-" + to_hex(request.hash()) + suffix;
+std::string name_of(const KernelRequest& request) {
+  return request.target().name() + "-" + to_hex(request.hash());
 }
 
 bool read_all(int file, char* bytes, size_t size) {
@@ -110,18 +110,18 @@ std::vector<FoundFile> list_entries(int folder) {
 DiskCache::DiskCache(std::string folder, uint64_t max_bytes)
     : folder_(std::move(folder)), max_bytes_(max_bytes) {}
 
-std::string DiskCache::default_folder() {
+std::string DiskCache::default_folder(const std::string& part) {
   auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value ? value : "");
   };
   if (std::string chosen = variable("HOLDFAST_CACHE_DIR"); !chosen.empty())
-    return chosen + "/kernels";
+    return chosen + "/" + part;
   // A relative XDG_CACHE_HOME is to be ignored, says its specification.
   if (std::string cache = variable("XDG_CACHE_HOME"); cache.starts_with('/'))
-    return cache + "/holdfast/kernels";
+    return cache + "/holdfast/" + part;
   if (std::string home = variable("HOME"); home.starts_with('/'))
-    return home + "/.cache/holdfast/kernels";
+    return home + "/.cache/holdfast/" + part;
   return "";
 }
 
@@ -156,10 +156,17 @@ int DiskCache::open_folder(bool create) {
 }
 
 std::optional<std::string> DiskCache::load(const KernelRequest& request) noexcept try {
+  return load(name_of(request), request.key());
+} catch (...) {
+  return {};
+}
+
+std::optional<std::string> DiskCache::load(const std::string& name, std::string_view key) noexcept
+    try {
   File folder(open_folder(false));
   if (!folder.is_open()) return {};
-  std::string name = entry_name(request);
-  File file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  File file(::openat(folder.get(), (name + suffix).c_str(),
+                     O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) return {};
   struct stat status{};
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
@@ -169,7 +176,7 @@ std::optional<std::string> DiskCache::load(const KernelRequest& request) noexcep
   }
   std::string bytes(static_cast<size_t>(status.st_size), '\0');
   if (!read_all(file.get(), bytes.data(), bytes.size())) return {};
-  std::optional<std::string_view> kernel = from_kernel_file(bytes, request.key());
+  std::optional<std::string_view> kernel = from_kernel_file(bytes, key);
   if (!kernel) return {};
   // Its time says when it was used last.
   ::futimens(file.get(), nullptr);
@@ -196,17 +203,23 @@ bool DiskCache::write_entry(int folder, const std::string& name, const std::stri
 }
 
 void DiskCache::store(const KernelRequest& request, const Binary& binary) noexcept try {
-  std::string bytes = to_kernel_file(request.key(), binary.bytes());
+  store(name_of(request), request.key(), binary.bytes());
+} catch (...) {
+}
+
+void DiskCache::store(const std::string& name, std::string_view key,
+                      std::string_view contents) noexcept try {
+  std::string bytes = to_kernel_file(key, contents);
   if (bytes.size() > max_bytes_ || bytes.size() > largest_entry) return;
   File folder(open_folder(true));
   if (!folder.is_open()) return;
-  if (write_entry(folder.get(), entry_name(request), bytes)) keep_bound(folder.get(), bytes.size());
+  if (write_entry(folder.get(), name + suffix, bytes)) keep_bound(folder.get(), bytes.size());
 } catch (...) {
 }
 
 void DiskCache::remove(const KernelRequest& request) noexcept try {
   File folder(open_folder(false));
-  if (folder.is_open()) ::unlinkat(folder.get(), entry_name(request).c_str(), 0);
+  if (folder.is_open()) ::unlinkat(folder.get(), (name_of(request) + suffix).c_str(), 0);
 } catch (...) {
 }
 

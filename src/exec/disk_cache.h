@@ -1,4 +1,5 @@
-// DiskCache: compiled kernels in a folder of the user's own, found again by other processes.
+// DiskCache: compiled kernels in a folder of the user's own, found again by other processes, and by
+// builds (tools/aot).
 //
 // Files hold machine code, so that only the user may write them: the folder must belong to the user
 // and be closed to others (mode 0700), or it is not used. An entry appears by rename, whole or not
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/sync.h"
 #include "exec/kernel_request.h"
@@ -25,13 +27,17 @@ class DiskCache {
   DiskCache(std::string folder, uint64_t max_bytes);
 
   // $HOLDFAST_CACHE_DIR/kernels, $XDG_CACHE_HOME/holdfast/kernels or ~/.cache/holdfast/kernels;
-  // empty when there is no home.
-  static std::string default_folder();
+  // empty when there is no home. Another `part` is a folder beside that one.
+  static std::string default_folder(const std::string& part = "kernels");
 
   // The bytes of the request's Binary.
   std::optional<std::string> load(const KernelRequest& request) noexcept;
   void store(const KernelRequest& request, const Binary& binary) noexcept;
   void remove(const KernelRequest& request) noexcept;
+
+  // The bytes that were stored under this key. `name`, the name of the file, need not be unique.
+  std::optional<std::string> load(const std::string& name, std::string_view key) noexcept;
+  void store(const std::string& name, std::string_view key, std::string_view bytes) noexcept;
 
   const std::string& folder() const { return folder_; }
 

@@ -1,15 +1,11 @@
 // holdfast-aot: compiles the kernels of one .metal file ahead of time, into the images that the
-// library embeds (devices/image_writer.h). Run by the build.
-//
-//   holdfast-aot MODULE SOURCE OUTPUT [--instruction-set NAME]… [--ptx] [--report]
-//
-// MODULE is the kernel compiler, SOURCE a file without #include of its neighbours. Entries that
-// need function constants are left out: their values are known when they run.
+// library embeds (devices/image_writer.h). Run by the build; `--help` says how.
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <functional>
@@ -22,19 +18,39 @@
 
 #include <holdfast_jit_version.h>
 
+#include "base/byte_stream.h"
 #include "base/machine.h"
 #include "devices/cpu/jit/compiler.h"
-#include "devices/cpu/jit/kernel_format.h"
-#include "devices/cuda/compiled_kernel.h"
 #include "devices/image_writer.h"
+#include "tools/aot/compile_entry.h"
 
 namespace holdfast::aot {
 namespace {
 
+constexpr const char* usage =
+    R"(usage: holdfast-aot MODULE SOURCE OUTPUT [--instruction-set NAME]… [--ptx] [--report] [--no-cache]
+
+Compiles all kernels of SOURCE, a .metal file without #include of its neighbours, with the kernel
+compiler MODULE (libholdfast-jit.so), and writes their images to OUTPUT. Kernels that need function
+constants are left out: their values are known when they run.
+
+  --instruction-set NAME  images for the CPU: baseline, avx2, avx512, or native, the best that this
+                          machine has; may be given several times
+  --ptx                   images for NVIDIA GPUs
+  --report                a line for each kernel: sizes, and what was in the cache
+  --no-cache              compile everything, and keep nothing
+  --help                  this text
+
+What was compiled is kept, by what it was made from, in the folder `images` of the kernel cache
+(HOLDFAST_CACHE_DIR, else XDG_CACHE_HOME/holdfast or ~/.cache/holdfast; at most 512 MiB): a file
+that has not changed, and in a file that has changed each kernel that has not, is taken from there.
+HOLDFAST_DISK_CACHE=0 turns that off, as --no-cache does.
+)";
+
 struct Options {
   std::string module, source, output;
-  std::vector<jit::InstructionSet> instruction_sets;
-  bool has_ptx = false, reports = false;
+  Targets targets;
+  bool reports = false, has_cache = true, wants_help = false;
 };
 
 Options parse(int count, char** arguments) {
@@ -42,12 +58,18 @@ Options parse(int count, char** arguments) {
   std::vector<std::string> paths;
   for (int i = 1; i < count; ++i) {
     const std::string argument = arguments[i];
-    if (argument == "--ptx") {
-      options.has_ptx = true;
+    if (argument == "--help" || argument == "-h") {
+      options.wants_help = true;
+      return options;
+    } else if (argument == "--ptx") {
+      options.targets.has_ptx = true;
     } else if (argument == "--report") {
       options.reports = true;
+    } else if (argument == "--no-cache") {
+      options.has_cache = false;
     } else if (argument == "--instruction-set" && i + 1 < count) {
       const std::string name = arguments[++i];
+      std::vector<jit::InstructionSet>& chosen = options.targets.instruction_sets;
       bool is_known = false;
       for (auto set : {jit::InstructionSet::baseline, jit::InstructionSet::avx2,
                        jit::InstructionSet::avx512}) {
@@ -56,17 +78,19 @@ Options parse(int count, char** arguments) {
         if (name != jit::instruction_set_name(set) && name != "native") continue;
         is_known = true;
         if (name == "native" && !machine::supports(set)) continue;
-        if (name == "native") options.instruction_sets.clear();
-        options.instruction_sets.push_back(set);
+        if (name == "native") chosen.clear();
+        chosen.push_back(set);
       }
       if (!is_known) throw std::invalid_argument("unknown instruction set \"" + name + "\"");
+    } else if (argument.starts_with("-")) {
+      throw std::invalid_argument("unknown argument \"" + argument + "\"\n" + usage);
     } else {
       paths.push_back(argument);
     }
   }
   if (paths.size() != 3) {
-    throw std::invalid_argument(
-        "usage: holdfast-aot MODULE SOURCE OUTPUT [--instruction-set NAME]… [--ptx] [--report]");
+    throw std::invalid_argument("expected MODULE SOURCE OUTPUT, got " +
+                                std::to_string(paths.size()) + " paths\n" + usage);
   }
   options.module = paths[0];
   options.source = paths[1];
@@ -82,71 +106,6 @@ jit::Compiler& load_compiler(const std::string& path) {
   jit::Compiler* compiler = factory ? factory(HOLDFAST_JIT_VERSION) : nullptr;
   if (!compiler) throw std::runtime_error(path + " belongs to another build");
   return *compiler;
-}
-
-// What one entry becomes.
-struct Compiled {
-  struct Image {
-    std::string name, bytes;
-  };
-  std::vector<Image> images;
-  std::string report;
-};
-
-size_t count_of(const std::string& text, const char* word) {
-  size_t count = 0;
-  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
-// The text without the line that names the target.
-std::string without_target(const std::string& ptx) {
-  const size_t begin = ptx.find(".target"), end = ptx.find('\n', begin);
-  return begin == std::string::npos ? ptx : ptx.substr(0, begin) + ptx.substr(end);
-}
-
-void compile_for_cpu(const jit::ParsedKernels& kernels, size_t number, jit::InstructionSet set,
-                     Compiled& out) {
-  jit::CompileOptions options;
-  options.instruction_set = set;
-  jit::CompiledKernel kernel = kernels.compile(number, options);
-  out.report += "  " + jit::image_name(set) + " " + std::to_string(kernel.object.size()) +
-                (kernel.remark.empty() ? " bytes" : " bytes, not widened: " + kernel.remark);
-  out.images.push_back({jit::image_name(set), jit::to_bytes(kernel)});
-}
-
-void compile_for_gpu(const jit::ParsedKernels& kernels, size_t number, Compiled& out) {
-  std::string first;
-  for (uint32_t target : {80u, 90u}) {
-    cuda::PtxOptions options;
-    options.target = target;
-    bool gathers = false;
-    cuda::CompiledKernel kernel = cuda::compile_images(
-        [&](const cuda::PtxOptions& one) {
-          cuda::PtxKernel image = kernels.compile_to_ptx(number, one);
-          gathers |= image.gathers;
-          return image;
-        },
-        options, true);
-    std::string all;
-    for (const cuda::KernelImage& image : kernel.images) all += without_target(image.code);
-    if (first == all) continue;
-    if (first.empty()) first = all;
-    const std::string name = cuda::image_name(target);
-    out.report += "  " + name + " " + std::to_string(all.size()) + " bytes, " +
-                  std::to_string(count_of(all, ".v4.")) + " of v4" +
-                  (gathers ? ", lanes gather" : "");
-    out.images.push_back({name, kernel.to_bytes()});
-  }
-}
-
-Compiled compile(const jit::ParsedKernels& kernels, size_t number, const Options& options) {
-  Compiled compiled;
-  compiled.report = kernels.kernels()[number].entry;
-  for (jit::InstructionSet set : options.instruction_sets)
-    compile_for_cpu(kernels, number, set, compiled);
-  if (options.has_ptx) compile_for_gpu(kernels, number, compiled);
-  return compiled;
 }
 
 // Calls work(0), work(1), … on all cores. Throws the first exception.
@@ -172,6 +131,28 @@ void in_parallel(size_t count, const std::function<void(size_t)>& work) {
   if (error) std::rethrow_exception(error);
 }
 
+// The bytes of the images; in `report` a line for each kernel.
+std::string compile_file(const msl::KernelSource& source, const Options& options, ImageCache& cache,
+                         std::string& report) {
+  const auto kernels = load_compiler(options.module).parse(source);
+  std::vector<Compiled> compiled(kernels->kernels().size());
+  in_parallel(compiled.size(), [&](size_t i) {
+    if (kernels->kernels()[i].assumed_constants.empty())
+      compiled[i] = compile_entry(*kernels, i, options.targets, cache);
+  });
+  exec::ImageWriter writer;
+  for (size_t i = 0; i < compiled.size(); ++i) {
+    const msl::KernelInterface& interface = kernels->kernels()[i];
+    for (const Compiled::Image& image : compiled[i].images)
+      writer.add(image.name, interface.entry, image.bytes);
+    report += interface.assumed_constants.empty()
+                  ? compiled[i].report
+                  : interface.entry + "  not compiled: needs function constants";
+    report += '\n';
+  }
+  return writer.take(source.text);
+}
+
 void run(const Options& options) {
   std::ifstream file(options.source, std::ios::binary);
   msl::KernelSource source;
@@ -180,26 +161,19 @@ void run(const Options& options) {
   const size_t slash = options.source.rfind('/') + 1;
   source.kernel = options.source.substr(slash, options.source.rfind('.') - slash);
 
-  const auto kernels = load_compiler(options.module).parse(source);
-  std::vector<Compiled> compiled(kernels->kernels().size());
-  in_parallel(compiled.size(), [&](size_t i) {
-    if (kernels->kernels()[i].assumed_constants.empty())
-      compiled[i] = compile(*kernels, i, options);
-  });
+  const char* disk_cache = std::getenv("HOLDFAST_DISK_CACHE");
+  ImageCache cache(options.has_cache && (!disk_cache || std::string(disk_cache) != "0"));
+  ByteWriter key;
+  key.text(source.kernel);
+  key.text(source.text);
+  key.value(static_cast<uint8_t>(options.targets.has_ptx));
+  for (jit::InstructionSet set : options.targets.instruction_sets) key.text(jit::image_name(set));
+  std::string report;
+  const std::string bytes =
+      cache.get("file", key.take(), [&] { return compile_file(source, options, cache, report); });
+  if (options.reports)
+    std::printf("%s", report.empty() ? "all kernels from the cache\n" : report.c_str());
 
-  exec::ImageWriter writer;
-  for (size_t i = 0; i < compiled.size(); ++i) {
-    const msl::KernelInterface& interface = kernels->kernels()[i];
-    for (const Compiled::Image& image : compiled[i].images)
-      writer.add(image.name, interface.entry, image.bytes);
-    if (options.reports) {
-      std::printf("%s\n",
-                  interface.assumed_constants.empty()
-                      ? compiled[i].report.c_str()
-                      : (interface.entry + "  not compiled: needs function constants").c_str());
-    }
-  }
-  const std::string bytes = writer.take(source.text);
   std::ofstream out(options.output, std::ios::binary);
   out << bytes;
   out.close();
@@ -211,7 +185,12 @@ void run(const Options& options) {
 
 int main(int count, char** arguments) {
   try {
-    holdfast::aot::run(holdfast::aot::parse(count, arguments));
+    const holdfast::aot::Options options = holdfast::aot::parse(count, arguments);
+    if (options.wants_help) {
+      std::printf("%s", holdfast::aot::usage);
+    } else {
+      holdfast::aot::run(options);
+    }
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "holdfast-aot: %s\n", error.what());

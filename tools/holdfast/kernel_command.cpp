@@ -184,7 +184,8 @@ bool check_kernels(const std::string& path, const KernelOptions& options,
           return std::chrono::duration<double, std::milli>(sync::Clock::now() - start).count();
         };
         if (target) {
-          cuda::PtxKernel compiled = compiler.compile_to_ptx(source, gpu_options(kernel, *target));
+          const cuda::PtxKernel compiled =
+              compiler.compile_to_ptx(source, {gpu_options(kernel, *target)}).front();
           const double time = milliseconds();
           std::printf("  %s\n", kernel.entry.c_str());
           print_gpu_kernel(compiled, *target, time);

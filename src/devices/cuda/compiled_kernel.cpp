@@ -46,29 +46,38 @@ std::optional<CompiledKernel> CompiledKernel::from_bytes(std::string_view bytes)
   return kernel;
 }
 
-CompiledKernel compile_images(const std::function<PtxKernel(const PtxOptions&)>& compile,
-                              PtxOptions options, bool is_of_library) {
+std::vector<PtxOptions> image_options(PtxOptions options, bool is_of_library) {
   // More than a kernel can have: buffers and threadgroup memory.
   constexpr size_t most_arguments = 64;
-  CompiledKernel result;
-  result.guarded = options.guarded;
-  result.can_be_cancelled = options.can_be_cancelled = !is_of_library;
+  options.can_be_cancelled = !is_of_library;
   options.trusts_source_alignment = is_of_library;
-  auto add = [&](Positions positions, uint32_t alignment, bool distinct, bool is_inline) {
-    options.positions = positions;
-    options.full_simdgroups = positions == Positions::rows;
-    options.distinct = distinct;
-    options.has_inline_constants = is_inline;
-    options.alignment.assign(most_arguments, alignment);
-    PtxKernel kernel = compile(options);
-    result.interface = std::move(kernel.interface);
-    result.images.push_back({positions, alignment, distinct, is_inline, std::move(kernel.symbol),
-                             std::move(kernel.text)});
+  auto with = [&](Positions positions, uint32_t alignment, bool distinct, bool is_inline) {
+    PtxOptions one = options;
+    one.positions = positions;
+    one.full_simdgroups = positions == Positions::rows;
+    one.distinct = distinct;
+    one.has_inline_constants = is_inline;
+    one.alignment.assign(most_arguments, alignment);
+    return one;
   };
   // Outputs of programs' kernels share no memory with inputs, unless they bind them so; those of
   // the library may be written in the place of an input.
-  add(Positions::rows, 16, !is_of_library, is_of_library);
-  add(Positions::general, 1, false, false);
+  return {with(Positions::rows, 16, !is_of_library, is_of_library),
+          with(Positions::general, 1, false, false)};
+}
+
+CompiledKernel to_images(const std::vector<PtxOptions>& options, std::vector<PtxKernel> kernels) {
+  CompiledKernel result;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const PtxOptions& one = options[i];
+    PtxKernel& kernel = kernels.at(i);
+    result.guarded = one.guarded;
+    result.can_be_cancelled = one.can_be_cancelled;
+    result.interface = std::move(kernel.interface);
+    result.images.push_back({one.positions, one.alignment.at(0), one.distinct,
+                             one.has_inline_constants, std::move(kernel.symbol),
+                             std::move(kernel.text)});
+  }
   return result;
 }
 

@@ -1,7 +1,6 @@
 // A kernel for NVIDIA GPUs as a compilation gives it: images for different ways to launch it.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,11 +34,12 @@ struct CompiledKernel {
   static std::optional<CompiledKernel> from_bytes(std::string_view bytes);
 };
 
-// What the images of a kernel are compiled with, beside what `options` says: its target, its
-// guards. Kernels of the library look at the alignment of what they are given themselves, and get
-// no arrays in constant memory.
-CompiledKernel compile_images(const std::function<PtxKernel(const PtxOptions&)>& compile,
-                              PtxOptions options, bool is_of_library);
+// What the images of a kernel are compiled with, the preferred one first, beside what `options`
+// says: its target, its guards. Kernels of the library look at the alignment of what they are given
+// themselves, and get no arrays in constant memory.
+std::vector<PtxOptions> image_options(PtxOptions options, bool is_of_library);
+// `kernels`: what the compiler has made with each of `options`.
+CompiledKernel to_images(const std::vector<PtxOptions>& options, std::vector<PtxKernel> kernels);
 
 // The images that the library has of its own kernels (devices/image_writer.h): for architecture 80
 // and later ones, or those from 90 on where their code differs.

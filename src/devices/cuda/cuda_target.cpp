@@ -118,9 +118,8 @@ class CudaTarget final : public exec::Target {
     ptx.target = architecture_;
     ptx.guarded = options.guarded;
     ptx.dump_directory = environment::settings().dump_kernels;
-    CompiledKernel kernel =
-        compile_images([&](const PtxOptions& one) { return compiler.compile_to_ptx(source, one); },
-                       ptx, options.is_of_library);
+    const std::vector<PtxOptions> images = image_options(ptx, options.is_of_library);
+    CompiledKernel kernel = to_images(images, compiler.compile_to_ptx(source, images));
     assemble_images(kernel);
     return kernel;
   }

@@ -136,6 +136,10 @@ struct PtxKernel {
   // Cross-lane operations in control flow whose lanes cannot be named by masks of branches: they
   // gather, which is slow.
   bool gathers = false;
+  // It uses what later architectures have and its target may lack, or the other way round: for
+  // another target it is worth compiling again. (What LLVM writes otherwise for it, as conversions
+  // of bfloat, takes no less time.)
+  bool depends_on_target = false;
 };
 
 }  // namespace holdfast::cuda

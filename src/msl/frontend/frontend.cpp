@@ -6,12 +6,14 @@
 #include <clang/Frontend/MultiplexConsumer.h>
 #include <clang/Lex/PreprocessorOptions.h>
 #include <holdfast_jit_version.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/SHA256.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <set>
@@ -241,6 +243,16 @@ std::unique_ptr<llvm::Module> extract(const std::string& bitcode, const std::str
   for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
     if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
   }
+  // Tables of other kernels, which may refer to each other.
+  for (bool is_done = false; !is_done;) {
+    is_done = true;
+    for (llvm::GlobalVariable& global : llvm::make_early_inc_range(module->globals())) {
+      global.removeDeadConstantUsers();
+      if (!global.use_empty() || global.getName().starts_with("llvm.")) continue;
+      global.eraseFromParent();
+      is_done = false;
+    }
+  }
   return module;
 }
 
@@ -275,7 +287,9 @@ ParsedSource::ParsedSource(const KernelSource& source) : name_(source.kernel), m
     });
     if (module == nullptr) fail(name_, "error: clang made no code");
     llvm::raw_string_ostream stream(bitcode_);
-    llvm::WriteBitcodeToFile(*module, stream);
+    // Predecessors of blocks are in the order of uses, and passes go by it: a kernel is compiled to
+    // the same code as by itself.
+    llvm::WriteBitcodeToFile(*module, stream, /*ShouldPreserveUseListOrder=*/true);
   });
 }
 
@@ -294,6 +308,23 @@ std::unique_ptr<llvm::Module> ParsedSource::to_scalar_ir(size_t number, llvm::LL
     make_scalar(*module, result.entry, symbol, math_, form, traits, result);
   });
   return module;
+}
+
+std::string ParsedSource::identity(size_t number) const {
+  std::string digest;
+  run_guarded([&] {
+    llvm::LLVMContext context;
+    const std::string symbol = entry_symbol + std::to_string(number);
+    std::unique_ptr<llvm::Module> module = extract(bitcode_, symbol, context);
+    module->getFunction(symbol)->setName(entry_symbol);
+    module->setSourceFileName("");
+    llvm::StripDebugInfo(*module);
+    std::string text(1, static_cast<char>(math_));
+    llvm::raw_string_ostream stream(text);
+    llvm::WriteBitcodeToFile(*module, stream, /*ShouldPreserveUseListOrder=*/true);
+    digest = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)));
+  });
+  return digest;
 }
 
 std::vector<KernelInterface> list_kernels(const KernelSource& source) {

@@ -46,6 +46,9 @@ class ParsedSource {
   std::unique_ptr<llvm::Module> to_scalar_ir(size_t number, llvm::LLVMContext& context,
                                              KernelInterface& result, ScalarForm form,
                                              const LoweringTraits& traits = {}) const;
+  // A digest (SHA-256) of all code of kernel `number`, wherever in the source it is: kernels of one
+  // digest and interface have the same scalar IR but for lines.
+  std::string identity(size_t number) const;
 
  private:
   const std::string name_;

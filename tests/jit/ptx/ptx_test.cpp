@@ -170,6 +170,53 @@ TEST_CASE("PTX: high halves by shifts") {
   CHECK(text.find("shr.u64 tmp") != std::string::npos);
 }
 
+TEST_CASE("PTX: text does not depend on what the process has compiled before") {
+  // Lanes that leave a loop one by one gather, by calls, of which LLVM counts all.
+  msl::KernelSource source;
+  source.kernel = "k";
+  source.text =
+      R"(#include <metal_stdlib>
+  using namespace metal;
+  kernel void k(device uint* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+    for (uint turn = 0; turn < x[i]; ++turn) {
+      if (x[turn] != i) continue;
+      x[i] += simd_sum(turn);
+      return;
+    }
+  })";
+  cuda::PtxOptions rows, general;
+  general.positions = cuda::Positions::general;
+  general.full_simdgroups = false;
+  const auto first = cuda::compile_to_ptx(source, {rows, general});
+  REQUIRE(first[0].gathers);
+  CHECK(first[0].text.find("call.uni") != std::string::npos);
+  CHECK(problem_of(first[0].text) == "");
+  const auto second = cuda::compile_to_ptx(source, {rows, general});
+  CHECK((first[0].text == second[0].text));
+  CHECK((first[1].text == second[1].text));
+  // Nor on what else is compiled with it.
+  CHECK((cuda::compile_to_ptx(source, general).text == first[1].text));
+}
+
+TEST_CASE("PTX: private arrays stay in registers where loops end early, after at most 16 turns") {
+  msl::KernelSource source;
+  source.kernel = "k";
+  source.text =
+      R"(#include <metal_stdlib>
+  using namespace metal;
+  kernel void k(device float* x [[buffer(0)]], constant uint& size [[buffer(1)]],
+                uint i [[thread_position_in_grid]]) {
+    const uint count = min(8u, size - i);
+    float values[8];
+    for (uint k = 0; k < 8; ++k) values[k] = x[i * 8 + (k < count ? k : 0)];
+    for (uint k = 1; k < 8; ++k) values[k] += values[k - 1];
+    for (uint k = 0; k < count; ++k) x[i * 8 + k] = values[k];
+  })";
+  const std::string text = cuda::compile_to_ptx(source, {}).text;
+  CHECK(problem_of(text) == "");
+  CHECK(text.find(".local") == std::string::npos);
+}
+
 TEST_CASE("PTX: wide accesses need a proof, or an author who is trusted") {
   msl::KernelSource source;
   source.kernel = "k";

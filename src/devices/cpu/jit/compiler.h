@@ -65,9 +65,13 @@ class ParsedKernels {
   virtual ~ParsedKernels() = default;
   // With KernelInterface::assumed_constants.
   virtual const std::vector<msl::KernelInterface>& kernels() const = 0;
+  // A digest of all code of kernel `number`: with its interface, the compiler's version and the
+  // options it decides what comes of it, but for the lines in CompiledKernel::race.
+  virtual std::string identity(size_t number) const = 0;
   // Kernel `number` as Compiler::compile and compile_to_ptx give it.
   virtual CompiledKernel compile(size_t number, const CompileOptions& options) const = 0;
-  virtual cuda::PtxKernel compile_to_ptx(size_t number, const cuda::PtxOptions& options) const = 0;
+  virtual std::vector<cuda::PtxKernel> compile_to_ptx(
+      size_t number, const std::vector<cuda::PtxOptions>& options) const = 0;
 };
 
 class Compiler {
@@ -80,9 +84,10 @@ class Compiler {
   // Throws CompileError. May be called from several threads at once.
   virtual CompiledKernel compile(const msl::KernelSource& source,
                                  const CompileOptions& options) = 0;
-  // The kernel for an NVIDIA GPU. Throws and may be called as `compile`.
-  virtual cuda::PtxKernel compile_to_ptx(const msl::KernelSource& source,
-                                         const cuda::PtxOptions& options) = 0;
+  // The kernel for an NVIDIA GPU, once for each of `options`, which agree in
+  // `trusts_source_alignment` and `guarded`. Throws and may be called as `compile`.
+  virtual std::vector<cuda::PtxKernel> compile_to_ptx(
+      const msl::KernelSource& source, const std::vector<cuda::PtxOptions>& options) = 0;
   // All kernels of a source; function constants that it does not say are assumed to be 0 or false.
   // Throws as `compile`.
   virtual std::unique_ptr<const ParsedKernels> parse(const msl::KernelSource& source) = 0;

@@ -29,6 +29,8 @@ namespace {
 // Instructions of an unrolled loop: with private arrays indexed in it, and without.
 constexpr uint64_t most_for_arrays = 8192, most_otherwise = 1024;
 constexpr unsigned most_turns = 128, widest_access = 16;
+// Loops over private arrays that leave earlier than after a known number of turns.
+constexpr unsigned most_bound = 16;
 // Loops of so many instructions are unrolled so many times where the number of turns is not known.
 constexpr size_t most_in_flight = 64;
 constexpr unsigned turns_at_once = 4;
@@ -81,16 +83,24 @@ bool indexes_private_array(const llvm::Loop& loop) {
   return false;
 }
 
+bool has_convergent_calls(const llvm::Loop& loop) {
+  return llvm::any_of(loop.blocks(), [](llvm::BasicBlock* block) {
+    return llvm::any_of(*block, [](llvm::Instruction& instruction) {
+      auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+      return call && call->isConvergent();
+    });
+  });
+}
+
 // Several turns at once have several reads of device memory in flight, or less to do for the loop
 // itself; lanes that work together stay together. One: the loop stays as it is.
 unsigned useful_turns(llvm::Loop& loop, llvm::ScalarEvolution& evolution) {
+  if (has_convergent_calls(loop)) return 1;
   size_t size = 0;
   bool reads = false;
   for (llvm::BasicBlock* block : loop.blocks()) {
     size += block->size();
     for (llvm::Instruction& instruction : *block) {
-      auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-      if (call && call->isConvergent()) return 1;
       auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
       reads |= load && load->getPointerAddressSpace() == msl::address_space::device;
     }
@@ -162,6 +172,32 @@ bool unroll_across_lanes(llvm::Function& function, llvm::FunctionAnalysisManager
                          &remarks, /*PreserveLCSSA=*/true) != llvm::LoopUnrollResult::Unmodified;
   }
   return changed;
+}
+
+void unroll_bounded_loops(llvm::Function& function) {
+  LoopAnalyses analyses(function);
+  llvm::TargetTransformInfo costs(function.getParent()->getDataLayout());
+  llvm::OptimizationRemarkEmitter remarks(&function);
+  llvm::SmallVector<std::pair<llvm::Loop*, unsigned>, 8> chosen;
+  // Inner loops come first, and with them gone those around them.
+  const auto loops = analyses.loops.getLoopsInPreorder();
+  for (llvm::Loop* loop : llvm::reverse(loops)) {
+    const unsigned most = analyses.evolution.getSmallConstantMaxTripCount(loop);
+    if (analyses.evolution.getSmallConstantTripCount(loop) != 0 || most == 0 || most > most_bound)
+      continue;
+    if (indexes_private_array(*loop) && !has_convergent_calls(*loop) &&
+        most * unrolled_size(*loop, analyses.evolution) <= most_for_arrays)
+      chosen.emplace_back(loop, most);
+  }
+  for (auto [loop, most] : chosen) {
+    llvm::simplifyLoop(loop, &analyses.dominators, &analyses.loops, &analyses.evolution,
+                       &analyses.assumptions, nullptr, /*PreserveLCSSA=*/false);
+    llvm::formLCSSARecursively(*loop, analyses.dominators, &analyses.loops, &analyses.evolution);
+    llvm::UnrollLoopOptions options{};
+    options.Count = most;
+    llvm::UnrollLoop(loop, options, &analyses.loops, &analyses.evolution, &analyses.dominators,
+                     &analyses.assumptions, &costs, &remarks, /*PreserveLCSSA=*/false);
+  }
 }
 
 void ask_for_unrolling(llvm::Function& function) {

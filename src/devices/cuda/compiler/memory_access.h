@@ -5,6 +5,10 @@
 
 namespace holdfast::cuda {
 
+// Unrolls loops that index a private array and that leave after a number of turns of which only a
+// small bound is known: with indices that are constants the array can be in registers.
+void unroll_bounded_loops(llvm::Function& function);
+
 // Asks for loops with a known, small number of turns to be unrolled as a whole: always where they
 // index a private array, which has to be in local memory otherwise, and where it stays small. Short
 // loops that read device memory, or that only compute, make several turns at once.

@@ -7,6 +7,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -88,7 +89,7 @@ std::unique_ptr<llvm::Module> lower_to_nvptx(std::unique_ptr<llvm::Module> modul
   const Convergence convergence =
       find_convergence(kernel, has_rows, has_rows || options.full_simdgroups);
   result.gathers = convergence.gathers;
-  lower_tiles(kernel, options.target);
+  result.depends_on_target = lower_tiles(kernel, options.target);
   lower_cross_lane(kernel, convergence);
   make_entry(kernel, interface, options, result.symbol);
   check(*module, "the lowering to NVPTX");
@@ -100,16 +101,18 @@ void optimise_entry(llvm::Module& module, llvm::TargetMachine& machine, const st
   thread_jumps(entry);
   // Before accesses that two branches share are moved out of them, one by one.
   merge_accesses(entry, machine);
+  unroll_bounded_loops(entry);
   ask_for_unrolling(entry);
   optimise(module, machine);
   raise_alignments(entry);
   check(module, "optimising");
 }
 
-PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
-                         const msl::KernelInterface& interface, const PtxOptions& asked,
-                         const msl::KernelSource* source) {
-  PtxOptions options = asked;
+namespace {
+
+PtxKernel compile_variant(std::unique_ptr<llvm::Module> module,
+                          const msl::KernelInterface& interface, PtxOptions options,
+                          const msl::KernelSource* source) {
   options.max_threads = std::min(options.max_threads, interface.max_threads);
   std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(options.target);
   const jit::Dump dump(options.dump_directory, interface.entry,
@@ -131,18 +134,37 @@ PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
   return result;
 }
 
-PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& options) {
-  PtxKernel result;
+}  // namespace
+
+std::vector<PtxKernel> compile_to_ptx(const llvm::Module& module,
+                                      const msl::KernelInterface& interface,
+                                      const std::vector<PtxOptions>& options,
+                                      const msl::KernelSource* source) {
+  std::vector<PtxKernel> kernels;
+  // A copy for each, also for the last: copies have their uses in the order of the text, whatever
+  // was done to the module before, and some of LLVM's passes go by that order.
+  for (const PtxOptions& one : options)
+    kernels.push_back(compile_variant(llvm::CloneModule(module), interface, one, source));
+  return kernels;
+}
+
+std::vector<PtxKernel> compile_to_ptx(const msl::KernelSource& source,
+                                      const std::vector<PtxOptions>& options) {
+  std::vector<PtxKernel> kernels;
   msl::run_guarded([&] {
     llvm::LLVMContext context;
     msl::KernelInterface interface;
+    const PtxOptions& first = options.at(0);
     std::unique_ptr<llvm::Module> module = msl::to_scalar_ir(
         source, context, interface,
-        options.guarded ? msl::ScalarForm::with_lines : msl::ScalarForm::optimised,
-        traits_of(options));
-    result = compile_to_ptx(std::move(module), interface, options, &source);
+        first.guarded ? msl::ScalarForm::with_lines : msl::ScalarForm::optimised, traits_of(first));
+    kernels = compile_to_ptx(*module, interface, options, &source);
   });
-  return result;
+  return kernels;
+}
+
+PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& options) {
+  return compile_to_ptx(source, std::vector{options})[0];
 }
 
 }  // namespace holdfast::cuda

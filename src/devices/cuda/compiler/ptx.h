@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "devices/cuda/ptx_kernel.h"
 #include "msl/scalar_ir.h"
@@ -15,15 +16,20 @@ namespace holdfast::cuda {
 
 // From a source. Throws CompileError, std::runtime_error for an unknown target.
 PtxKernel compile_to_ptx(const msl::KernelSource& source, const PtxOptions& options);
+// A kernel for each of `options`, which agree in what the front-end looks at: traits_of and
+// `guarded`.
+std::vector<PtxKernel> compile_to_ptx(const msl::KernelSource& source,
+                                      const std::vector<PtxOptions>& options);
 
 // What the front-end leaves to these lowerings.
 msl::LoweringTraits traits_of(const PtxOptions& options);
 
-// From scalar IR (msl/scalar_ir.h). `source`: how the user's parts are called, for what guards say;
-// may be null.
-PtxKernel compile_to_ptx(std::unique_ptr<llvm::Module> module,
-                         const msl::KernelInterface& interface, const PtxOptions& options,
-                         const msl::KernelSource* source = nullptr);
+// From scalar IR (msl/scalar_ir.h), a kernel for each of `options`. `source`: how the user's parts
+// are called, for what guards say; may be null.
+std::vector<PtxKernel> compile_to_ptx(const llvm::Module& module,
+                                      const msl::KernelInterface& interface,
+                                      const std::vector<PtxOptions>& options,
+                                      const msl::KernelSource* source = nullptr);
 
 // The first half of it: one .entry, result.symbol, that nothing has optimised yet, and in `result`
 // all but its text. Nothing but LLVM's intrinsics, NVPTX's among them, is called in it.

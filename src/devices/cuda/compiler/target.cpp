@@ -15,7 +15,9 @@
 #include <llvm/Transforms/Scalar/StraightLineStrengthReduce.h>
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
 #include "devices/cuda/compiler/memory_access.h"
 
@@ -55,6 +57,19 @@ std::string without_unpacked_halves(llvm::StringRef text) {
   }
   result += text;
   return result;
+}
+
+// LLVM numbers all calls of a process in comments: without them, text depends on the kernel alone.
+std::string without_call_numbers(const std::string& text) {
+  constexpr std::string_view comment = " // callseq";
+  std::string result;
+  result.reserve(text.size());
+  size_t begin = 0;
+  for (size_t at; (at = text.find(comment, begin)) != std::string::npos;) {
+    result.append(text, begin, at - begin);
+    begin = std::min(text.find('\n', at), text.size());
+  }
+  return result.append(text, begin);
 }
 
 struct UnrollAcrossLanes : llvm::PassInfoMixin<UnrollAcrossLanes> {
@@ -153,7 +168,7 @@ std::string emit_ptx(llvm::Module& module, llvm::TargetMachine& machine) {
                                   /*DisableVerify=*/true))
     throw std::logic_error("[jit] this LLVM cannot emit PTX");
   passes.run(module);
-  return without_unpacked_halves(text.str());
+  return without_call_numbers(without_unpacked_halves(text.str()));
 }
 
 }  // namespace holdfast::cuda

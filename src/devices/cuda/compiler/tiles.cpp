@@ -30,7 +30,8 @@ class TileLowering {
   TileLowering(llvm::Function& kernel, uint32_t target)
       : kernel_(kernel), target_(target), b_(kernel.getContext()) {}
 
-  void run() {
+  // Whether another target would have got another code.
+  bool run() {
     for (llvm::BasicBlock& block : kernel_) {
       made_.clear();
       for (llvm::Instruction& instruction : llvm::make_early_inc_range(block)) {
@@ -49,6 +50,7 @@ class TileLowering {
         call.eraseFromParent();
       }
     }
+    return orders_launches_;
   }
 
  private:
@@ -173,6 +175,7 @@ class TileLowering {
   // From sm_90 on; before that, launches do not overlap.
   bool order_launches(const char* instruction) {
     made_.clear();
+    orders_launches_ = true;
     if (target_ < 90) return true;
     b_.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(b_.getVoidTy(), {}, false),
                                        instruction, "~{memory}", /*hasSideEffects=*/true));
@@ -181,6 +184,7 @@ class TileLowering {
 
   llvm::Function& kernel_;
   const uint32_t target_;
+  bool orders_launches_ = false;
   IRBuilder<> b_;
   std::map<std::vector<Value*>, Value*> made_;  // in this block, by function and operands
 };
@@ -194,7 +198,9 @@ bool reads_constant_argument(const llvm::LoadInst& load) {
 
 }  // namespace
 
-void lower_tiles(llvm::Function& kernel, uint32_t target) { TileLowering(kernel, target).run(); }
+bool lower_tiles(llvm::Function& kernel, uint32_t target) {
+  return TileLowering(kernel, target).run();
+}
 
 void lower_streaming_loads(llvm::Function& entry, llvm::TargetMachine& machine) {
   auto is_streaming = [](const llvm::Instruction& instruction) {

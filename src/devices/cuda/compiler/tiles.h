@@ -10,8 +10,9 @@ class TargetMachine;
 
 namespace holdfast::cuda {
 
-// Lowers all calls of these rows of intrinsics.def in the kernel.
-void lower_tiles(llvm::Function& kernel, uint32_t target);
+// Lowers all calls of these rows of intrinsics.def in the kernel. Whether it would lower them
+// otherwise for another target.
+bool lower_tiles(llvm::Function& kernel, uint32_t target);
 
 // Streaming loads (!nontemporal) of arguments that the kernel does not write keep out of the first
 // cache. For functions that are optimised.

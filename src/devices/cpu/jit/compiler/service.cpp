@@ -327,6 +327,7 @@ class Parsed final : public ParsedKernels {
   explicit Parsed(msl::KernelSource source) : source_(std::move(source)), parsed_(source_) {}
 
   const std::vector<msl::KernelInterface>& kernels() const override { return parsed_.kernels(); }
+  std::string identity(size_t number) const override { return parsed_.identity(number); }
 
   CompiledKernel compile(size_t number, const CompileOptions& options) const override {
     CompiledKernel kernel;
@@ -340,16 +341,17 @@ class Parsed final : public ParsedKernels {
     return kernel;
   }
 
-  cuda::PtxKernel compile_to_ptx(size_t number, const cuda::PtxOptions& options) const override {
-    cuda::PtxKernel kernel;
+  std::vector<cuda::PtxKernel> compile_to_ptx(
+      size_t number, const std::vector<cuda::PtxOptions>& options) const override {
+    std::vector<cuda::PtxKernel> kernels;
     msl::run_guarded([&] {
       llvm::LLVMContext context;
       msl::KernelInterface interface;
       std::unique_ptr<llvm::Module> module = parsed_.to_scalar_ir(
-          number, context, interface, msl::ScalarForm::optimised, cuda::traits_of(options));
-      kernel = cuda::compile_to_ptx(std::move(module), interface, options);
+          number, context, interface, msl::ScalarForm::optimised, cuda::traits_of(options.at(0)));
+      kernels = cuda::compile_to_ptx(*module, interface, options);
     });
-    return kernel;
+    return kernels;
   }
 
  private:
@@ -379,8 +381,8 @@ class Service final : public Compiler {
     return kernel;
   }
 
-  cuda::PtxKernel compile_to_ptx(const msl::KernelSource& source,
-                                 const cuda::PtxOptions& options) override {
+  std::vector<cuda::PtxKernel> compile_to_ptx(
+      const msl::KernelSource& source, const std::vector<cuda::PtxOptions>& options) override {
     return cuda::compile_to_ptx(source, options);
   }
 
