@@ -1,6 +1,7 @@
 #include "kernels/views.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "devices/memory.h"
 #include "kernels/plan/layout.h"
@@ -94,6 +95,27 @@ bool is_aligned_everywhere(const array& in, size_t bytes) {
   const exec::Storage& storage = *exec::buffer_of(in.buffer())->storage();
   uintptr_t begin = storage.adopted ? reinterpret_cast<uintptr_t>(storage.address) : 0;
   return (begin + static_cast<uintptr_t>(in.offset())) % bytes == 0;
+}
+
+array with_axes(const array& in, std::span<const int> order) {
+  Shape shape;
+  Strides strides;
+  for (int axis : order) {
+    shape.push_back(in.shape(axis));
+    strides.push_back(in.strides(axis));
+  }
+  array view(std::move(shape), in.dtype(), nullptr, {});
+  share(in, view, strides);
+  return view;
+}
+
+std::vector<int> axes_with_last(size_t axes, std::span<const int> last) {
+  std::vector<int> order(axes);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(), [&](int axis) {
+    return std::find(last.begin(), last.end(), axis) == last.end();
+  });
+  return order;
 }
 
 }  // namespace holdfast
