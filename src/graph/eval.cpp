@@ -8,6 +8,7 @@
 
 #include <holdfast/tracing.h>
 #include "base/environment.h"
+#include "base/of_this_thread.h"
 #include "exec/layers/capture/recording.h"
 #include "exec/runtime.h"
 #include "graph/check_outputs.h"
@@ -385,7 +386,6 @@ class Evaluator {
 // deleter that evaluates).
 template <class Use>
 void with_evaluator(Use use) {
-  static thread_local std::unique_ptr<Evaluator> kept;
   static thread_local bool busy = false;
   exec::Runtime::get();  // throws after a fork
   if (EncoderScope::current()) {
@@ -399,12 +399,12 @@ void with_evaluator(Use use) {
     use(nested);
     return;
   }
-  if (!kept) kept = std::make_unique<Evaluator>();
+  Evaluator& kept = of_this_thread<Evaluator>();
   busy = true;
   struct Reset {
     ~Reset() { busy = false; }
   } reset;
-  use(*kept);
+  use(kept);
 }
 
 bool is_computed(const array& a) { return a.status() != array::unscheduled; }
