@@ -131,8 +131,10 @@ Values two_devices() {
     array y = multiply(x, array(i + 1), gpu);
     array z = add(y, x, host);
     total = add(total, subtract(z, slice(y, {0}, {48}, gpu), i % 2 == 0 ? gpu : host), gpu);
-    if (i % 3 == 0) async_eval(total);
-    eval(z);
+    array w = multiply(y, array(3), gpu);
+    async_eval(w);
+    total = add(total, w, host);
+    eval(z, total);  // nothing reads z any more
     z.data<int32_t>()[i] += 1000;
     total = add(total, z, i % 2 == 0 ? host : gpu);
     x = i % 2 == 0 ? z : y;
