@@ -265,6 +265,7 @@ TEST_CASE_FIXTURE(OnCpu, "generated kernels: made in the background once they wo
   });
   array x = arange(0.0, 1 << 20, float32) / array(1e6f), y = array(0.5f);
   eval(x, y);
+  exec::wait_for_background();  // for what earlier test cases have begun
   KernelCacheStats before = kernel_cache_stats();
   array first = f({x, y})[0];
   eval(first);
