@@ -157,6 +157,23 @@ TEST_CASE("compile: what it makes of equal functions is equivalent, and one op s
   CHECK(dynamic_cast<Reduce*>(&reduced.primitive()) != nullptr);
 }
 
+TEST_CASE("compile: what only hands a value on is left out, and equal calls are one") {
+  set_compile_mode(CompileMode::no_fuse);
+  Function f = [](const Arrays& in) {
+    Arrays first = divmod(in[0], array(2.0f)), second = divmod(in[0], array(2.0f));
+    return Arrays{exp(stop_gradient(copy(in[0]))) + exp(in[0]), first[1] + second[1],
+                  in[0] * array(3.0f) + array(3.0f)};
+  };
+  array x = numbered({4});
+  Arrays made = compile(f)({x}), expected = f({x});
+  set_compile_mode(CompileMode::enabled);
+  CHECK(made[0].inputs()[0].id() == made[0].inputs()[1].id());
+  CHECK(made[0].inputs()[0].inputs()[0].id() == x.id());
+  CHECK(made[1].inputs()[0].id() == made[1].inputs()[1].id());
+  CHECK(made[2].inputs()[1].id() == made[2].inputs()[0].inputs()[1].id());
+  for (size_t i = 0; i < 3; ++i) CHECK(same_bits(made[i], expected[i]));
+}
+
 TEST_CASE("compile: its steps, one by one") {
   array x({1.0f, 2.0f, 3.0f});
   detail::ArrayFnWithExtra f = [](const Arrays& in) {
