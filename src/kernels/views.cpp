@@ -21,8 +21,9 @@ Strides row_major_strides(const Shape& shape) {
 Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target) {
   Strides result(target.size(), 0);
   size_t skip = target.size() - shape.size();
+  // 0 where there is one element, too, as programs for MLX expect of what broadcast_to gives.
   for (size_t i = 0; i < shape.size(); ++i) {
-    result[skip + i] = shape[i] == target[skip + i] ? strides[i] : 0;
+    result[skip + i] = shape[i] == target[skip + i] && shape[i] != 1 ? strides[i] : 0;
   }
   return result;
 }
