@@ -107,10 +107,28 @@ TEST_CASE("kernel library: every part of the content is in the key") {
   CHECK(keys.contains(KernelRequest(described, described_threadgroup, target).key()));
 }
 
+TEST_CASE("kernel library: who finds a pipeline owns it before another one takes its place") {
+  controlled::for_each_schedule(200, [&](const controlled::Schedule&) {
+    INFO(controlled::describe());
+    FakeCompiler compiler;
+    KernelLibrary library(compiler.parts(1));
+    auto first = request_for(affine_source(3, 4)), second = request_for(affine_source(5, 6));
+    library.get(first);
+    sync::Thread other("other", [&] { library.get(second); });
+    Ref<exec::Pipeline> found = library.get(first);
+    CHECK(exec::Pipeline::is_alive(found->identity()));
+    CHECK(result_of(*found, 2) == 10);
+    other.join();
+    CHECK(exec::Pipeline::is_alive(found->identity()));
+    CHECK(result_of(*found, 2) == 10);
+  });
+}
+
 TEST_CASE("kernel library: the target of a processor is what decides its machine code") {
   using machine::InstructionSet;
   std::set<std::string> identities;
-  for (const char* version : {"version 1", "version 2"}) {
+  // One without a length that could be taken for the version of the interface.
+  for (const char* version : {"", "version 2"}) {
     for (auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512})
       identities.insert(exec::cpu_target_identity(version, set));
   }
