@@ -22,11 +22,16 @@ struct Layout {
     const int count = static_cast<int>(counts.size());
     std::vector<int> starts{0};
     for (int each : counts) starts.push_back(starts.back() + each);
+    // Every second element of something twice as long.
+    auto strided = [](const array& a) {
+      const int size = a.shape(0);
+      return slice(repeat(a, 2, 0), {1}, {2 * size}, {2});
+    };
     Sequences result;
-    result.starts = array(starts.begin(), {count + 1}, int32);
-    result.slots = array(slots.begin(), {count}, int32);
-    result.fresh = array(fresh.begin(), {count}, bool_);
-    result.mask = array(mask.begin(), {tokens()}, bool_);
+    result.starts = strided(array(starts.begin(), {count + 1}, int32));
+    result.slots = strided(array(slots.begin(), {count}, int32));
+    result.fresh = strided(array(fresh.begin(), {count}, bool_));
+    result.mask = strided(array(mask.begin(), {tokens()}, bool_));
     return result;
   }
 };

@@ -25,9 +25,11 @@ class BoundSequences {
       : sequences_(inputs.sequences), tokens_(tokens), states_(states) {
     const array* given[] = {inputs.starts, inputs.slots, inputs.fresh, inputs.mask};
     for (size_t i = 0; i < 4; ++i) {
-      if (given[i] == nullptr) continue;
-      dense_[i] = make_dense(encoder, *given[i]);
-      bound_[i] = encoder.input(*dense_[i]);
+      if (given[i] != nullptr) dense_[i] = make_dense(encoder, *given[i]);
+    }
+    // After all copies: those are commands, which take what is bound before them.
+    for (size_t i = 0; i < 4; ++i) {
+      if (dense_[i]) bound_[i] = encoder.input(*dense_[i]);
     }
   }
 
