@@ -93,6 +93,8 @@ class Compiled final : public detail::PreparedOp {
   void encode_prepared(Encoder& encoder, const detail::Prepared* prepared,
                        const std::vector<array>& inputs, std::vector<array>& outputs) override;
   const char* name() const override;
+  // Of equal steps on operands of equal dtypes.
+  bool is_equivalent(const Primitive& other) const override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
              std::span<const Dtype> dtypes) override;

@@ -2,13 +2,12 @@
 
 #include <utility>
 
+#include "base/of_this_thread.h"
+
 namespace holdfast::label {
 namespace {
 
-Label& mine() {
-  static thread_local Label label;
-  return label;
-}
+Label& mine() { return of_this_thread<Label>(); }
 
 }  // namespace
 

@@ -319,20 +319,21 @@ class Player {
     if (command.kind == Command::Kind::native) {
       fail(list, op, "a native command cannot be replayed as data");
     }
-    exec::Command made;
+    void* pattern = nullptr;
+    if (command.kind == Command::Kind::fill) {
+      pattern = queue.parameters(command.pattern.size(), 16);
+      std::memcpy(pattern, command.pattern.data(), command.pattern.size());
+    }
+    exec::Command& made = queue.begin_command();
     made.kind = command.kind;
     made.detail = op_name(command.detail);
     made.work = std::max<int64_t>(command.work, 0);
     made.bytes = static_cast<size_t>(command.bytes);
     made.source = {command.source.binding, command.source.offset};
     made.target = {command.target.binding, command.target.offset};
-    if (command.kind == Command::Kind::fill) {
-      made.pattern_size = command.pattern.size();
-      void* pattern = queue.parameters(made.pattern_size, 16);
-      std::memcpy(pattern, command.pattern.data(), made.pattern_size);
-      made.pattern = pattern;
-    }
-    queue.add(std::move(made), nullptr);
+    made.pattern = pattern;
+    made.pattern_size = static_cast<uint16_t>(command.pattern.size());
+    queue.end_command();
   }
 
   void dispatch(const List& list, const Op& op, exec::Queue& queue, const Command& command,

@@ -34,7 +34,8 @@ struct Binding {
   int64_t begin, end;
   bool writes;
   Elements elements = Elements::unknown;
-  int64_t start = 0;  // where the first element is: not at `begin` when strides are negative
+  uint32_t hazard_slot = 0;  // where the storage is in the list's HazardTable
+  int64_t start = 0;         // where the first element is: not at `begin` when strides are negative
   // Where `buffer` is a replica that is written: the buffer that the array holds, which fails with
   // it (exec/replicas.h). Else null.
   Buffer* original = nullptr;
@@ -59,8 +60,13 @@ struct Command {
   enum class Kind : uint8_t { native, copy, fill, dispatch };
 
   Kind kind = Kind::native;
-  const char* op = "";      // the primitive that encoded it
-  const char* detail = "";  // which of its commands
+  // Calls a function of the program (Encoder::host_callback), which may wait for another stream, or
+  // for anything else.
+  bool may_wait = false;
+  uint16_t pattern_size = 0;     // of a fill
+  uint32_t parameter_bytes = 0;  // of a native command
+  const char* op = "";           // the primitive that encoded it
+  const char* detail = "";       // which of its commands
   label::Label label;
   uint32_t first_binding = 0, binding_count = 0;
   // What a program's primitive reads and writes as a whole, whether this command bound it or not:
@@ -72,18 +78,13 @@ struct Command {
 
   void (*run)(void*, int64_t, int64_t) = nullptr;
   void* parameters = nullptr;
-  uint32_t parameter_bytes = 0;
   // native: where the device writes the address of each binding's start before `run` (in the arena
   // of the list); null: the parameters hold addresses.
   void** addresses = nullptr;
-  // Calls a function of the program (Encoder::host_callback), which may wait for another stream, or
-  // for anything else.
-  bool may_wait = false;
   // copy: source → target; fill: the pattern, in the arena of the list, repeated over target
   Place source, target;
   size_t bytes = 0;
   const void* pattern = nullptr;
-  size_t pattern_size = 0;
   // dispatch: the pipeline over a grid; `work` is the bytes that are bound
   const Pipeline* pipeline = nullptr;
   uint64_t pipeline_identity = 0;  // the pipeline's when it was encoded

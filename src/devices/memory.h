@@ -35,24 +35,25 @@ struct Stamp {
   uint64_t serial;
 };
 
-struct Storage {
+// What encoding and running a command looks at is in its first cache line.
+struct alignas(64) Storage {
   MemorySpace* space = nullptr;
   // For the host where the space is the host's; elsewhere the device's name for it.
   void* address = nullptr;
   // Where the commands that run on the host's cores find the bytes; null where they cannot.
   char* bytes = nullptr;
-  size_t capacity = 0;
   bool adopted = false;  // a user's pointer: never recycled, `deleter` runs at the end
   bool mapped = false;   // host memory: from mmap, else from aligned_alloc
   // Of exec::Residency: the set it is in, or -1; did the system refuse to lock it?
   int8_t residency_set = -1;
   bool residency_refused = false;
-  std::function<void(void*)> deleter;
 
   // The last use of each queue that has not been seen to complete. Guarded by `lock`.
   sync::SpinLock lock{sync::Rank::storage};
   SmallVector<Stamp, 2> uses;
 
+  size_t capacity = 0;
+  std::function<void(void*)> deleter;
   Storage* next = nullptr;  // in a free list of the allocator or of a queue, guarded by its lock
 
   void stamp(DeviceQueue* queue, uint64_t serial);
@@ -63,7 +64,8 @@ struct Storage {
   DeviceQueue* only_user();
 };
 
-class Buffer {
+// What encoding and running a command looks at is in its first cache line.
+class alignas(64) Buffer {
  public:
   uint64_t identity() const { return identity_.load(std::memory_order_relaxed); }
   size_t size() const { return size_; }
@@ -121,9 +123,9 @@ class Buffer {
   std::atomic<Storage*> storage_{nullptr};
   std::atomic<const char*> op_{""};
   std::atomic<int> stream_{-1};
-  label::Label label_;
   sync::Atomic<Failure*> failure_{nullptr};
   std::atomic<Replicas*> replicas_{nullptr};
+  label::Label label_;
   sync::Atomic<Finalizer*> finalizers_{nullptr};
   // The record of the first one, so that letting go of a buffer needs no memory.
   Finalizer first_finalizer_{};

@@ -93,18 +93,17 @@ void add_dispatch(Queue& queue, const Pipeline& pipeline, std::span<BoundSlot> s
   }
   pipeline.check(*dispatch);
   queue.retain(pipeline);
-  Command command;
+  Ref<const Pipeline> checked = layers::on_dispatch(pipeline, noted);
+  if (checked) queue.retain(*checked);
+  Command& command = queue.begin_command();
   command.kind = Command::Kind::dispatch;
   command.detail = "dispatch";
   command.pipeline = &pipeline;
   command.pipeline_identity = pipeline.identity();
   command.dispatch = dispatch;
   command.work = work;
-  if (Ref<const Pipeline> checked = layers::on_dispatch(pipeline, noted)) {
-    queue.retain(*checked);
-    command.checked = checked.get();
-  }
-  queue.add(std::move(command), nullptr);
+  command.checked = checked.get();
+  queue.end_command();
 }
 
 }  // namespace holdfast::exec

@@ -37,6 +37,16 @@ class HazardTable {
   void clear();
   // The entry of a storage, made when it is missing.
   Entry& find(Storage* storage);
+  // The same for a binding whose `hazard_slot` is where the entry was last.
+  Entry& entry_of(const Binding& binding) {
+    Entry& entry = slots_[binding.hazard_slot];
+    return entry.storage == binding.storage && entry.generation == generation_
+               ? entry
+               : find(binding.storage);
+  }
+  uint32_t slot_of(const Entry& entry) const {
+    return static_cast<uint32_t>(&entry - slots_.data());
+  }
   // Adds the edges of command `index` for `binding` to `edges` (from `first_edge` on, without
   // duplicates), and records the access.
   void access(Entry& entry, const Binding& binding, uint32_t index, std::vector<Edge>& edges,

@@ -163,14 +163,16 @@ CommandList& Queue::open() {
 
 void Queue::submit_open(bool wake) {
   CommandList* list = std::exchange(open_, nullptr);
+  const uint64_t serial = list->serial;
   hazards_.clear();
   layers::on_commit(*list);
-  ring_.add(*list);
+  ring_.add(*list, retain_);
   device_.submit(*list, wake);
+  submitted_.store(serial, std::memory_order_release);
 }
 
 void Queue::flush(std::optional<uint64_t> serial, bool wake) {
-  {
+  if (!serial || submitted_.load(std::memory_order_acquire) < *serial) {
     std::lock_guard guard(mutex_);
     bool wanted = open_ && (serial ? open_->serial <= *serial : has_work(*open_));
     if (wanted) {
@@ -314,33 +316,37 @@ allocator::Buffer Queue::allocate(size_t bytes) {
       device_.memory.allocator->allocate_for_queue(bytes, op_, label_, bin, device_queue_.get()));
 }
 
-[[gnu::always_inline]] inline void Queue::retain_inline(Buffer* buffer, Storage* storage) {
+[[gnu::always_inline]] inline uint32_t Queue::retain_inline(Buffer* buffer, Storage* storage) {
   HazardTable::Entry& entry = hazards_.find(storage);
+  const uint32_t slot = hazards_.slot_of(entry);
   bool is_retained = entry.retained == buffer;
-  if (!retain_ || is_retained) return;
+  if (!retain_ || is_retained) return slot;
   CommandList& list = *open_;
   list.retained.push_back(buffer);
   buffer->retain_for_list();
   storage->stamp(device_queue_.get(), list.serial);
   entry.retained = buffer;
+  return slot;
 }
 
 void Queue::retain(Buffer* buffer, Storage* storage) { retain_inline(buffer, storage); }
 
 uint32_t Queue::bind(Buffer* buffer, int64_t begin, int64_t end, int64_t start, bool writes,
                      Elements elements) {
-  CommandList& list = open();
+  CommandList& list = *open_;  // a transaction has opened it
   Buffer* here = buffer;
   if (buffer->storage()->space != &memory_ || buffer->replicas()) [[unlikely]]
     here = writes ? writable_here(buffer) : readable_here(buffer);
   Storage* storage = here->storage();
-  retain_inline(here, storage);
-  list.bindings.push_back({here, here->identity(), storage, begin, end, writes, elements, start});
+  const uint32_t slot = retain_inline(here, storage);
+  const auto index = static_cast<uint32_t>(list.bindings.size()) - first_pending_binding_;
+  list.bindings.push_back(
+      {here, here->identity(), storage, begin, end, writes, elements, slot, start});
   if (writes && here != buffer) [[unlikely]] {
     retain(buffer, buffer->storage());
     list.bindings.back().original = buffer;
   }
-  return static_cast<uint32_t>(list.bindings.size()) - 1 - first_pending_binding_;
+  return index;
 }
 
 void Queue::retain(const Pipeline& pipeline) {
@@ -361,25 +367,31 @@ void Queue::wait_for_input(const Event& event) {
                          "] binds an array of another stream that is not one of its inputs");
 }
 
-void Queue::add(Command&& command, void (*destroy)(void*)) {
-  CommandList& list = open();
+Command& Queue::begin_command(void* body, void (*destroy)(void*)) {
+  CommandList& list = *open_;
   if (destroy) {
     try {
-      list.destructors.push_back({destroy, command.parameters});
+      list.destructors.push_back({destroy, body});
     } catch (...) {
-      destroy(command.parameters);
+      destroy(body);
       throw;
     }
   }
-  command.parameter_bytes = parameter_bytes_;
-  const uint32_t first = first_pending_binding_;
-  first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
-  add_bound(std::move(command), first, first_pending_binding_ - first);
+  return list.commands.emplace_back();
 }
 
-void Queue::add_bound(Command&& command, uint32_t first_binding, uint32_t binding_count) {
+void Queue::end_command() {
   CommandList& list = *open_;
-  uint32_t index = static_cast<uint32_t>(list.commands.size());
+  list.commands.back().parameter_bytes = parameter_bytes_;
+  const uint32_t first = first_pending_binding_;
+  first_pending_binding_ = static_cast<uint32_t>(list.bindings.size());
+  take_bindings(first, first_pending_binding_ - first);
+}
+
+void Queue::take_bindings(uint32_t first_binding, uint32_t binding_count) {
+  CommandList& list = *open_;
+  Command& command = list.commands.back();
+  const auto index = static_cast<uint32_t>(list.commands.size() - 1);
   command.op = op_;
   command.label = label_;
   command.first_binding = first_binding;
@@ -390,13 +402,11 @@ void Queue::add_bound(Command&& command, uint32_t first_binding, uint32_t bindin
     for (size_t i = first_binding; i < first_binding + binding_count; ++i) {
       const Binding& binding = list.bindings[i];
       if (binding.writes != writes) continue;
-      hazards_.access(hazards_.find(binding.storage), binding, index, list.edges,
-                      command.first_edge);
+      hazards_.access(hazards_.entry_of(binding), binding, index, list.edges, command.first_edge);
     }
   }
   command.edge_count = static_cast<uint32_t>(list.edges.size()) - command.first_edge;
   list.work += command.work;
-  list.commands.push_back(std::move(command));
   layers::on_command(list);
 }
 

@@ -124,7 +124,9 @@ class Queue {
   // for any other one.
   const void* bytes_of_host_only(Buffer& original) const;
   // The event of the copy that a buffer has here, if it may still be on its way.
-  Event copied_here(Buffer& buffer);
+  Event copied_here(Buffer& buffer) {
+    return buffer.replicas() ? event_of_replica_here(buffer) : Event();
+  }
   // Makes the buffer valid in the memory of this queue's device, by a command if need be.
   void bring_here(Buffer* buffer);
   // The buffer that commands of the op that is being encoded bind for this one, which was brought
@@ -152,8 +154,12 @@ class Queue {
 
   // The list owns the pipeline from now on.
   void retain(const Pipeline& pipeline);
-  // Takes the bindings since the previous command.
-  void add(Command&& command, void (*destroy)(void*));
+  // A new command, which the caller fills before it calls end_command; nothing may be bound between
+  // the two. `destroy`: ends `body` when the list ends, and at once where there is no memory for
+  // the command.
+  Command& begin_command(void* body = nullptr, void (*destroy)(void*) = nullptr);
+  // Gives it the bindings since the previous command, and the edges that follow from them.
+  void end_command();
 
   Bin bin;
 
@@ -164,9 +170,12 @@ class Queue {
   void add_waits(std::span<const Event> events);
   static CommandList::AfterCompletion finish(CommandList& list);
   void take_back(Transaction& transaction);
-  void add_bound(Command&& command, uint32_t first_binding, uint32_t binding_count);
+  // Completes the last command of the list.
+  void take_bindings(uint32_t first_binding, uint32_t binding_count);
+  Event event_of_replica_here(Buffer& buffer);
   void retain(Buffer* buffer, Storage* storage);
-  void retain_inline(Buffer* buffer, Storage* storage);
+  // Gives the storage's slot in the hazard table.
+  uint32_t retain_inline(Buffer* buffer, Storage* storage);
   // Buffers in this queue's space, for the op that is being encoded.
   Buffer* readable_here(Buffer* original);
   Buffer* writable_here(Buffer* original);
@@ -182,6 +191,8 @@ class Queue {
   std::unique_ptr<DeviceQueue> device_queue_;
 
   sync::Mutex mutex_{sync::Rank::queue};
+  // The last list that the device has; changed with mutex_ held.
+  sync::Atomic<uint64_t> submitted_{0};
   // Guarded by mutex_.
   CommandList* open_ = nullptr;
   HazardTable hazards_;

@@ -32,14 +32,14 @@ void Queue::add_copy(Buffer* from, Buffer* to) {
   const uint32_t first = first_pending_binding_;
   list.bindings.insert(list.bindings.begin() + first, {binding(from, false), binding(to, true)});
   first_pending_binding_ += 2;
-  Command command;
+  Command& command = list.commands.emplace_back();
   command.kind = Command::Kind::copy;
   command.detail = memory_.is_host() ? "copy to the host" : "copy to the device";
   command.source = {0, 0};
   command.target = {1, 0};
   command.bytes = from->size();
   command.work = 2 * bytes;
-  add_bound(std::move(command), first, 2);
+  take_bindings(first, 2);
   FileOrigins::get().note_copy(*from, *to);
 }
 
@@ -119,8 +119,7 @@ const void* Queue::bytes_of_host_only(Buffer& original) const {
                                                                              : nullptr;
 }
 
-Event Queue::copied_here(Buffer& buffer) {
-  if (!buffer.replicas()) return {};
+Event Queue::event_of_replica_here(Buffer& buffer) {
   const Stamp copied_by = Replicas::find(buffer, memory_).copied_by;
   if (!copied_by.queue || copied_by.queue == device_queue_.get() || is_executed(copied_by))
     return {};

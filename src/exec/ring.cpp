@@ -22,7 +22,7 @@ void append(std::string& text, const char* format, Values... values) {
 
 }  // namespace
 
-void Ring::add(const CommandList& list) noexcept {
+void Ring::add(const CommandList& list, bool owns_pipelines) noexcept {
   int kept = environment::settings().ring;
   if (kept == 0 || list.commands.empty() || !is_on.load(std::memory_order_relaxed)) return;
   if (lists_.empty()) {
@@ -36,7 +36,7 @@ void Ring::add(const CommandList& list) noexcept {
       return;
     }
   }
-  auto now = sync::now();
+  const uint64_t now = ticks();
   std::lock_guard guard(lock_);
   lists_[next_list_++ % lists_.size()] = {list.serial, now, next_command_,
                                           static_cast<uint32_t>(list.commands.size())};
@@ -51,8 +51,7 @@ void Ring::add(const CommandList& list) noexcept {
     uint32_t end = command.first_binding + command.binding_count;
     record.last_binding = command.binding_count > 0 ? list.bindings[end - 1].identity : 0;
     size_t kernel = 0;
-    // Where lists own nothing, it may have ended: that is for the validator to say.
-    if (command.kind == Command::Kind::dispatch && Pipeline::is_alive(command.pipeline_identity)) {
+    if (command.kind == Command::Kind::dispatch && owns_pipelines) {
       kernel = command.pipeline->name().copy(record.kernel, sizeof(record.kernel) - 1);
     }
     record.kernel[kernel] = '\0';
@@ -81,7 +80,6 @@ std::string Ring::report(const CommandList& list, const Command& failed, const F
     next_list = next_list_;
     next_command = next_command_;
   }
-  auto now = sync::now();
   int stream = static_cast<Queue*>(list.owner)->stream().index;
   auto index = static_cast<uint64_t>(&failed - list.commands.data());
   std::string text = failure.message() + "\n";
@@ -91,7 +89,7 @@ std::string Ring::report(const CommandList& list, const Command& failed, const F
   uint64_t oldest = next_command - std::min<uint64_t>(next_command, command_count);
   for (uint64_t n = next_list - std::min<uint64_t>(next_list, list_count); n < next_list; ++n) {
     const ListRecord& record = lists[n % list_count];
-    double age = std::chrono::duration<double, std::milli>(now - record.committed).count();
+    const double age = clock_.milliseconds_since(record.committed);
     append(text, "list %" PRIu64 ": %u commands, submitted %.3f ms before%s\n", record.serial,
            record.count, age, record.serial == list.serial ? ", failed" : "");
     for (uint32_t c = 0; c < record.count; ++c) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/sync.h"
+#include "base/ticks.h"
 #include "devices/command_list.h"
 #include "devices/failure.h"
 
@@ -18,7 +19,9 @@ namespace holdfast::exec {
 class Ring {
  public:
   // A list is about to be submitted. Called with the queue locked. Allocates for the first one.
-  void add(const CommandList& list) noexcept;
+  // `owns_pipelines`: it retains what it dispatches. Where lists own nothing (HOLDFAST_RETAIN), a
+  // pipeline may have been destroyed, and its name is left out.
+  void add(const CommandList& list, bool owns_pipelines) noexcept;
   // A command of the list failed: what the ring knows, as text; empty when it is off. Any thread.
   std::string report(const CommandList& list, const Command& command, const Failure& failure);
 
@@ -35,13 +38,14 @@ class Ring {
     char kernel[19];  // of a dispatch: as much of its name as fits
   };
   struct ListRecord {
-    uint64_t serial = 0;  // 0: none
-    sync::Clock::time_point committed;
-    uint64_t first = 0;  // of its commands, among all of the queue's
+    uint64_t serial = 0;     // 0: none
+    uint64_t committed = 0;  // in ticks
+    uint64_t first = 0;      // of its commands, among all of the queue's
     uint32_t count = 0;
   };
 
-  sync::Mutex lock_{sync::Rank::ring};
+  const TickClock clock_;
+  sync::SpinLock lock_;
   // Guarded by lock_; their sizes never change once they are there.
   std::vector<ListRecord> lists_;
   std::vector<CommandRecord> commands_;

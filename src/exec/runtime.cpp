@@ -87,17 +87,17 @@ MemorySpace& Runtime::memory_of(const holdfast::Device& named) {
 
 Queue& Runtime::queue(const Stream& stream) {
   auto name_of = [](const holdfast::Device& device) {
-    return device == holdfast::Device::gpu ? "gpu" : "cpu";
+    std::string name = device.type == holdfast::Device::gpu ? "gpu" : "cpu";
+    return device.index == 0 ? name : name + " with index " + std::to_string(device.index);
   };
   int index = stream.index;
   if (index >= 0 && index < block * blocks) {
     if (auto* entries = table_[index / block].load(std::memory_order_acquire)) {
       Queue* queue = entries[index % block].load(std::memory_order_acquire);
       if (queue && queue->stream().device == stream.device) return *queue;
-      if (queue && queue->stream().device.type != stream.device.type) {
-        throw std::invalid_argument("[stream] expected a stream of the " +
-                                    std::string(name_of(stream.device)) + ", got stream " +
-                                    std::to_string(index) + ", which is of the " +
+      if (queue) {
+        throw std::invalid_argument("[stream] expected a stream of the " + name_of(stream.device) +
+                                    ", got stream " + std::to_string(index) + ", which is of the " +
                                     name_of(queue->stream().device));
       }
     }

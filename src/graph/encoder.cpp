@@ -170,7 +170,7 @@ void Encoder::add_native(const Native& native, BodyPlace place, void (*destroy)(
     if (destroy) destroy(place.body);
     throw exec::NoKernel();
   }
-  exec::Command command;
+  exec::Command& command = queue_.begin_command(place.body, destroy);
   command.detail = native.op;
   command.tasks = native.tasks;
   command.work = native.work;
@@ -178,36 +178,36 @@ void Encoder::add_native(const Native& native, BodyPlace place, void (*destroy)(
   command.run = run;
   command.addresses = place.addresses;
   command.may_wait = native.may_wait;
-  queue_.add(std::move(command), destroy);
+  queue_.end_command();
 }
 
 void Encoder::copy(const array& source, array& target) {
   Bound from = input(source), to = output(target);
   if (source.nbytes() == 0) return;
-  exec::Command command;
+  exec::Command& command = queue_.begin_command();
   command.kind = exec::Command::Kind::copy;
   command.detail = "copy";
   command.source = {from.index, source.offset()};
   command.target = {to.index, target.offset()};
   command.bytes = source.data_size() * source.itemsize();
   command.work = static_cast<int64_t>(2 * command.bytes);
-  queue_.add(std::move(command), nullptr);
+  queue_.end_command();
 }
 
 void Encoder::fill(array& target, const void* value) {
   Bound to = output(target);
   if (target.nbytes() == 0) return;
-  exec::Command command;
+  void* pattern = queue_.parameters(target.itemsize(), 16);
+  std::memcpy(pattern, value, target.itemsize());
+  exec::Command& command = queue_.begin_command();
   command.kind = exec::Command::Kind::fill;
   command.detail = "fill";
-  command.pattern_size = target.itemsize();
-  void* pattern = queue_.parameters(command.pattern_size, 16);
-  std::memcpy(pattern, value, command.pattern_size);
+  command.pattern_size = static_cast<uint16_t>(target.itemsize());
   command.pattern = pattern;
   command.target = {to.index, target.offset()};
   command.bytes = target.data_size() * target.itemsize();
   command.work = static_cast<int64_t>(command.bytes);
-  queue_.add(std::move(command), nullptr);
+  queue_.end_command();
 }
 
 void Encoder::dispatch(const exec::Pipeline& pipeline, std::span<const KernelBinding> bindings,

@@ -8,6 +8,7 @@
 
 #include <holdfast/tracing.h>
 #include "base/environment.h"
+#include "base/of_this_thread.h"
 #include "exec/layers/capture/recording.h"
 #include "exec/runtime.h"
 #include "graph/check_outputs.h"
@@ -133,14 +134,11 @@ class Evaluator {
   void collect_waits(exec::Queue& queue, std::span<const array> inputs) {
     waits_.clear();
     for (const array& input : inputs) {
-      if (input.status() != array::evaluated) continue;
-      const Event& event = input.event();
-      if (!event.valid() || event.queue() == &queue) continue;
-      await(event);
-    }
-    for (const array& input : inputs) {
-      if (!input.data_shared_ptr()) continue;
-      const Event copied = queue.copied_here(*exec::buffer_of(input.buffer()));
+      const Node& node = *input.node();
+      if (input.status() == array::evaluated && node.event.valid() && node.event.queue() != &queue)
+        await(node.event);
+      if (!node.data) continue;
+      const Event copied = queue.copied_here(*exec::buffer_of(node.data->buffer));
       if (copied.valid()) await(copied);
     }
   }
@@ -154,7 +152,7 @@ class Evaluator {
   // are there: they are compiled, and waited for, with no queue locked.
   template <class Encode, class Outputs>
   static Event encode_with_kernels(exec::Queue& queue, Encode encode, Outputs outputs) {
-    exec::KernelsAtHand kernels;
+    std::optional<exec::KernelsAtHand> kernels;
     while (true) {
       Ref<const exec::KernelRequest> missing;
       try {
@@ -163,7 +161,8 @@ class Evaluator {
         missing = kernel.request;
       }
       for (array* output : outputs()) output->node()->data.reset();
-      kernels.add(missing);
+      if (!kernels) kernels.emplace();
+      kernels->add(missing);
     }
   }
 
@@ -387,7 +386,6 @@ class Evaluator {
 // deleter that evaluates).
 template <class Use>
 void with_evaluator(Use use) {
-  static thread_local std::unique_ptr<Evaluator> kept;
   static thread_local bool busy = false;
   exec::Runtime::get();  // throws after a fork
   if (EncoderScope::current()) {
@@ -401,12 +399,12 @@ void with_evaluator(Use use) {
     use(nested);
     return;
   }
-  if (!kept) kept = std::make_unique<Evaluator>();
+  Evaluator& kept = of_this_thread<Evaluator>();
   busy = true;
   struct Reset {
     ~Reset() { busy = false; }
   } reset;
-  use(*kept);
+  use(kept);
 }
 
 bool is_computed(const array& a) { return a.status() != array::unscheduled; }

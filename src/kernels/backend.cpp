@@ -93,8 +93,5 @@ void Backend::quantized_matmul(Encoder&, const QuantizedProduct&, const std::vec
   throw exec::NoKernel();
 }
 void Backend::fused(Encoder&, const FusedGroup&) { throw exec::NoKernel(); }
-void Backend::rows(Encoder&, const RowGroup&, const std::vector<array>&, std::vector<array>&) {
-  throw exec::NoKernel();
-}
 
 }  // namespace holdfast::kernels

@@ -162,6 +162,7 @@ class Backend {
   }
   // One pass over the group's shape.
   virtual void fused(Encoder& encoder, const FusedGroup& group);
+  // By default: by `fused` and `reduce`, one after the other.
   virtual void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
                     std::vector<array>& outputs);
 

@@ -17,8 +17,6 @@ bool same_strides(const Shape& shape, const Strides& a, const Strides& b) {
 
 }  // namespace
 
-bool is_scalar(const array& a) { return a.size() == 1 || a.data_size() == 1; }
-
 FusedWalk::FusedWalk(const FusedGroup& group) {
   const array* first = nullptr;
   for (const array& input : group.inputs) {

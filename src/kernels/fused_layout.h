@@ -7,13 +7,17 @@
 
 #include <holdfast/encoder.h>
 
+#include "graph/node.h"
 #include "graph/op.h"
 #include "kernels/plan/layout.h"
 
 namespace holdfast::kernels {
 
 // One element, whatever the shape.
-bool is_scalar(const array& a);
+inline bool is_scalar(const array& a) {
+  const detail::Node& node = *a.node();
+  return node.size == 1 || node.data_size == 1;
+}
 
 // The layout that a pass walks memory in. Usually row-major; when all inputs share another gapless
 // layout (a transpose, say), that one, and the outputs get it too.

@@ -1,6 +1,7 @@
 #include "kernels/views.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "devices/memory.h"
 #include "kernels/plan/layout.h"
@@ -20,8 +21,9 @@ Strides row_major_strides(const Shape& shape) {
 Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target) {
   Strides result(target.size(), 0);
   size_t skip = target.size() - shape.size();
+  // 0 where there is one element, too, as programs for MLX expect of what broadcast_to gives.
   for (size_t i = 0; i < shape.size(); ++i) {
-    result[skip + i] = shape[i] == target[skip + i] ? strides[i] : 0;
+    result[skip + i] = shape[i] == target[skip + i] && shape[i] != 1 ? strides[i] : 0;
   }
   return result;
 }
@@ -94,6 +96,27 @@ bool is_aligned_everywhere(const array& in, size_t bytes) {
   const exec::Storage& storage = *exec::buffer_of(in.buffer())->storage();
   uintptr_t begin = storage.adopted ? reinterpret_cast<uintptr_t>(storage.address) : 0;
   return (begin + static_cast<uintptr_t>(in.offset())) % bytes == 0;
+}
+
+array with_axes(const array& in, std::span<const int> order) {
+  Shape shape;
+  Strides strides;
+  for (int axis : order) {
+    shape.push_back(in.shape(axis));
+    strides.push_back(in.strides(axis));
+  }
+  array view(std::move(shape), in.dtype(), nullptr, {});
+  share(in, view, strides);
+  return view;
+}
+
+std::vector<int> axes_with_last(size_t axes, std::span<const int> last) {
+  std::vector<int> order(axes);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(), [&](int axis) {
+    return std::find(last.begin(), last.end(), axis) == last.end();
+  });
+  return order;
 }
 
 }  // namespace holdfast

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <holdfast/array.h>
 
@@ -25,6 +26,10 @@ struct ViewLayout {
 ViewLayout layout_of(const Shape& shape, const Strides& strides);
 // Makes `out` a view of `in` with these strides, `offset` elements from its first one.
 void share(const array& in, array& out, const Strides& strides, int64_t offset = 0);
+// `in` with its axes in another order: a view.
+array with_axes(const array& in, std::span<const int> order);
+// All axes, those of `last` at the end; both parts are in order.
+std::vector<int> axes_with_last(size_t axes, std::span<const int> last);
 // Strides that walk the elements of a view in the same order as `target`; false when none do.
 bool reshaped_strides(const Shape& shape, const Strides& strides, const Shape& target,
                       Strides& result);

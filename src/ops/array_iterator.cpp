@@ -2,6 +2,8 @@
 #include <holdfast/array.h>
 #include <holdfast/ops.h>
 
+#include "ops/dynamic_shape.h"
+
 namespace holdfast {
 
 array::ArrayIterator::ArrayIterator(const array& arr, int index) : array_(arr), index_(index) {
@@ -11,10 +13,7 @@ array::ArrayIterator::ArrayIterator(const array& arr, int index) : array_(arr), 
 }
 
 array::ArrayIterator::reference array::ArrayIterator::operator*() const {
-  Shape start(array_.ndim(), 0), stop = array_.shape();
-  start[0] = index_;
-  stop[0] = index_ + 1;
-  return squeeze(slice(array_, std::move(start), std::move(stop)), 0);
+  return squeeze(slice_by(array_, cut_of(array_, 0, index_, index_ + 1), {}), 0);
 }
 
 array::ArrayIterator array::begin() const { return ArrayIterator(*this, 0); }

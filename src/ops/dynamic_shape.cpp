@@ -212,6 +212,30 @@ array reshape_by(const array& a, Shape recipe, StreamOrDevice s) {
   return make_node<ReshapeBy>(std::move(shape), a.dtype(), {a}, s, std::move(recipe));
 }
 
+array as_one_batch(const array& a, StreamOrDevice s) {
+  int rank = static_cast<int>(a.ndim());
+  int64_t count = 1;
+  for (int i = 0; i + 2 < rank; ++i) count *= a.shape(i);
+  if (!has_open_shape(a)) return reshape(a, {safe_cast(count), a.shape(-2), a.shape(-1)}, s);
+  return reshape_by(a, {-1, same_as(rank - 2), same_as(rank - 1)}, s);
+}
+
+array numbers_of_matrices(const array& a, StreamOrDevice s) {
+  int rank = static_cast<int>(a.ndim());
+  Shape batch(a.shape().begin(), a.shape().end() - 2);
+  if (!has_open_shape(a)) {
+    double count = 1;
+    for (ShapeElem dim : batch) count *= dim;
+    return reshape(arange(0, count, uint32, s), batch, s);
+  }
+  // Counted by a sum of ones, since no number may be taken from a shape.
+  SliceNumbers corner = cut_of(a, rank - 1, 0, 1);
+  corner.stop[static_cast<size_t>(rank - 2)] = 1;
+  array like = squeeze(slice_by(a, corner, s), {rank - 2, rank - 1}, s);
+  array ones = ones_like(flatten(like, s), uint32, s);
+  return reshape_like(cumsum(ones, 0, false, false, std::nullopt, s), like, s);
+}
+
 array reshape_here(const array& a, Shape shape, StreamOrDevice s) {
   if (!has_open_shape(a)) return reshape(a, std::move(shape), s);
   shape = inferred_shape("reshape", a, static_cast<int64_t>(a.size()), std::move(shape));

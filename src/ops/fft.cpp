@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/plan/fft.h"
+#include "ops/dynamic_shape.h"
 #include "ops/inner.h"
 #include "ops/support.h"
 
@@ -40,6 +41,7 @@ void Fft::encode(Encoder& encoder, const std::vector<array>& inputs, std::vector
 
 // The last axis cut or padded with zeros to `size`.
 array resized(const array& a, int size, Stream s) {
+  check_shape_known("fft", a);
   int axis = static_cast<int>(a.ndim()) - 1, present = a.shape(axis);
   if (present < size) {
     return pad(a, {axis}, {0}, {size - present}, array(0, a.dtype()), "constant", s);
@@ -138,6 +140,7 @@ array shift_halves(const char* op, const array& a, const std::vector<int>& axes,
   array result = a;
   for (int given : axes) {
     int axis = checked_axis(op, given, a.ndim());
+    check_shape_known(op, a);
     int size = a.shape(axis);
     int cut = up ? size / 2 : size - size / 2;
     if (size < 2) continue;

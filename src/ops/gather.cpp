@@ -65,6 +65,7 @@ std::pair<std::vector<array>, std::vector<int>> Gather::vmap_rule(const std::vec
   if (axes[0] < 0) return {{take(inputs[0], indices, axis_, s)}, {axis_}};
   // Each call takes from its own array: the number of the call is an index, too.
   array a = moveaxis(inputs[0], axes[0], 0, s);
+  check_shape_known("take", a);
   Shape numbers(indices.ndim(), 1), sizes = a.shape();
   numbers[0] = a.shape(0);
   sizes[0] = sizes[static_cast<size_t>(axis_) + 1] = 1;
@@ -143,11 +144,8 @@ array take(const array& a, int index, int axis, StreamOrDevice s) {
     throw std::invalid_argument(
         text("[take] index ", index, " is out of range for axis ", at, " of shape ", a.shape()));
   }
-  if (index < 0) index += a.shape(at);
-  Shape start(a.ndim(), 0), stop = a.shape();
-  start[static_cast<size_t>(at)] = index;
-  stop[static_cast<size_t>(at)] = index + 1;
-  return squeeze(slice(a, std::move(start), std::move(stop), s), at, s);
+  SliceNumbers one = cut_of(a, at, index, index == -1 ? to_the_end : index + 1);
+  return squeeze(slice_by(a, one, s), at, s);
 }
 
 array take(const array& a, const array& indices, StreamOrDevice s) {

@@ -305,6 +305,10 @@ std::vector<int> checked_norm_axes(const array& a, const std::optional<std::vect
 
 array norm(const array& a, const std::optional<std::vector<int>>& axis, bool keepdims,
            StreamOrDevice s) {
+  if (axis && axis->size() > 2) {
+    throw std::invalid_argument(
+        text("[norm] expected at most two axes, or none for all of them, ", "got ", *axis));
+  }
   return vector_norm(a, 2, checked_norm_axes(a, axis), keepdims, s);
 }
 
@@ -333,6 +337,7 @@ array norm(const array& a, const std::string& ord, const std::optional<std::vect
 }
 
 array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
+  for (const array& x : {a, b}) check_shape_known("cross", x);
   int place_a = checked_axis("cross", axis, a.ndim()),
       place_b = checked_axis("cross", axis, b.ndim());
   auto is_vector = [](int size) { return size == 2 || size == 3; };

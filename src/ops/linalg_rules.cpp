@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/dynamic_shape.h"
 #include "ops/linalg.h"
 
 namespace holdfast {
@@ -27,6 +28,7 @@ struct Matrices {
     Shape stop = a.shape();
     stop[a.ndim() - 2] = rows;
     stop[a.ndim() - 1] = columns;
+    check_shape_known("slice", a);
     return slice(a, Shape(a.ndim(), 0), stop, s);
   }
   // 1 / (v[j] - v[i]), and 0 on the diagonal.
@@ -60,6 +62,7 @@ struct Matrices {
     int rows = a.shape(-2), columns = a.shape(-1);
     if (rows >= columns) return qr_tall(q, r, of_q, of_r);
     // The first columns are factorised; the others are Q times what R has behind them.
+    check_shape_known("qr", a);
     auto cut = [&](const array& x) { return split(x, Shape{rows}, -1, s); };
     std::vector<array> parts = cut(a), of_parts = cut(of_r);
     array of_factor = add(of_q, times(parts[1], flipped(of_parts[1])), s);

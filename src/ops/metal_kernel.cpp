@@ -1,10 +1,12 @@
 // fast::metal_kernel: from the user's arguments to a node of the graph.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
 
 #include "base/byte_stream.h"
 #include "exec/runtime.h"
+#include "ops/dynamic_shape.h"
 #include "ops/metal_kernel.h"
 
 namespace holdfast::fast {
@@ -56,6 +58,10 @@ class Kernel {
     auto primitive = std::allocate_shared<CustomKernel>(
         PoolAllocator<CustomKernel>(), stream, name_, std::move(variant), grid_sizes, group_sizes,
         init_value, ensure_row_contiguous_);
+    // What is saved may be called with any shapes, and has none to compare them with.
+    if (!detail::in_export_tracing() && std::any_of(inputs.begin(), inputs.end(), has_open_shape)) {
+      primitive->keep_shapes(inputs, shapes);
+    }
     if (shapes.size() == 1)
       return {detail::make_checked(shapes[0], dtypes[0], std::move(primitive), inputs)};
     return detail::make_all_checked(shapes, dtypes, primitive, inputs);

@@ -40,6 +40,10 @@ class CustomKernel final : public PreparedOp {
         init_value_(init_value),
         ensure_row_contiguous_(ensure_row_contiguous) {}
 
+  // In a trace for any shape: grid and outputs are numbers of this call, and right for inputs of
+  // these shapes only. Before the primitive is shared.
+  void keep_shapes(const std::vector<array>& inputs, const std::vector<Shape>& outputs);
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   // Compiles the kernel or finds it.
   std::unique_ptr<const Prepared> prepare(exec::Device& device, const std::vector<array>& inputs,
                                           std::vector<array>& outputs) override;
@@ -62,6 +66,10 @@ class CustomKernel final : public PreparedOp {
   const Sizes grid_, threadgroup_;
   const std::optional<float> init_value_;
   const bool ensure_row_contiguous_;
+  struct TracedShapes {
+    std::vector<Shape> inputs, outputs;
+  };
+  std::unique_ptr<const TracedShapes> traced_;
 };
 
 }  // namespace holdfast::fast

@@ -21,6 +21,26 @@ void fill(Encoder& encoder, array& output, float value) {
 
 }  // namespace
 
+void CustomKernel::keep_shapes(const std::vector<array>& inputs,
+                               const std::vector<Shape>& outputs) {
+  auto traced = std::make_unique<TracedShapes>();
+  for (const array& input : inputs) traced->inputs.push_back(input.shape());
+  traced->outputs = outputs;
+  traced_ = std::move(traced);
+}
+
+std::vector<Shape> CustomKernel::output_shapes(const std::vector<array>& inputs) {
+  if (!traced_) return PreparedOp::output_shapes(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape() == traced_->inputs[i]) continue;
+    throw std::invalid_argument(
+        text("[", name_, "] grid and outputs of a kernel are numbers of the call that was traced, ",
+             "with input ", i, " of shape ", traced_->inputs[i], ", got ", inputs[i].shape(),
+             "; compile the function without `shapeless`"));
+  }
+  return traced_->outputs;
+}
+
 std::unique_ptr<const Prepared> CustomKernel::prepare(exec::Device& device,
                                                       const std::vector<array>&,
                                                       std::vector<array>&) {

@@ -10,12 +10,6 @@ namespace holdfast {
 
 namespace {
 
-int64_t product_of(const Shape& shape, size_t begin, size_t end) {
-  int64_t result = 1;
-  for (size_t i = begin; i < end; ++i) result *= shape[i];
-  return result;
-}
-
 Dtype checked_inexact(const char* op, const array& a, const array& b) {
   Dtype dtype = promote_types(a.dtype(), b.dtype());
   if (!issubdtype(dtype, inexact)) {
@@ -141,17 +135,12 @@ array gather_mm(array a, array b, std::optional<array> lhs_indices,
   check_matrices("gather_mm", a, b);
   Dtype dtype = checked_inexact("gather_mm", a, b);
   auto gathered = [&](const array& matrices, const std::optional<array>& given, const char* what) {
-    size_t batch_dims = matrices.ndim() - 2;
-    int64_t count = product_of(matrices.shape(), 0, batch_dims);
-    Shape batch(matrices.shape().begin(), matrices.shape().begin() + batch_dims);
     if (!given) return astype(matrices, dtype, s);
     if (!issubdtype(given->dtype(), integer)) {
       throw std::invalid_argument(
           text("[gather_mm] expected integer ", what, ", got ", given->dtype()));
     }
-    array flat = reshape_here(matrices,
-                              {static_cast<int>(count), matrices.shape(-2), matrices.shape(-1)}, s);
-    return astype(take(flat, *given, 0, s), dtype, s);
+    return astype(take(as_one_batch(matrices, s), *given, 0, s), dtype, s);
   };
   return matmul(gathered(a, lhs_indices, "lhs_indices"), gathered(b, rhs_indices, "rhs_indices"),
                 s);

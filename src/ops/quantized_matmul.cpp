@@ -64,14 +64,14 @@ int checked_width(const char* op, const array& x, const array& w, int columns, b
 }
 
 std::vector<Shape> QuantizedMatmul::output_shapes(const std::vector<array>& inputs) {
-  if (gathers_) return Op::output_shapes(inputs);
-  const char* op = "quantized_matmul";
+  const char* op = gathers_ ? "gather_qmm" : "quantized_matmul";
   const array &x = inputs[0], &w = inputs[1];
   std::optional<array> biases;
-  if (inputs.size() > 3) biases = inputs[3];
+  if (inputs.size() > (gathers_ ? 5u : 3u)) biases = inputs[3];
   int columns = checked_columns(op, format_, w, inputs[2], biases);
   int width = checked_width(op, x, w, columns, transposed_);
-  Shape shape = broadcast_shapes_for(op, batch_of(x), batch_of(w));
+  Shape shape =
+      gathers_ ? inputs.back().shape() : broadcast_shapes_for(op, batch_of(x), batch_of(w));
   shape.push_back(x.shape(-2));
   shape.push_back(width);
   checked_size(op, shape, x.dtype());
@@ -104,11 +104,7 @@ array multiply_quantized(const char* op, const array& x, const array& w, const a
   Shape shape;
   if (gathers) {
     auto indices = [&](const std::optional<array>& given, const array& source, const char* what) {
-      Shape batch = batch_of(source);
-      array result =
-          given
-              ? *given
-              : reshape_here(arange(0, static_cast<double>(count_of(batch)), uint32, s), batch, s);
+      array result = given ? *given : numbers_of_matrices(source, s);
       if (!issubdtype(result.dtype(), integer)) {
         throw std::invalid_argument(
             text("[", op, "] expected integer ", what, ", got ", result.dtype()));
@@ -117,8 +113,8 @@ array multiply_quantized(const char* op, const array& x, const array& w, const a
     };
     array lefts = indices(left, rows, "lhs_indices"), rights = indices(right, w, "rhs_indices");
     shape = broadcast_shapes_for(op, lefts.shape(), rights.shape());
-    inputs.push_back(broadcast_here(lefts, shape, s));
-    inputs.push_back(broadcast_here(rights, shape, s));
+    inputs.push_back(broadcast_like(lefts, rights, s));
+    inputs.push_back(broadcast_like(rights, lefts, s));
   } else {
     shape = broadcast_shapes_for(op, batch_of(rows), batch_of(w));
   }
@@ -158,8 +154,8 @@ array QuantizedMatmul::of_x(const std::vector<array>& primals, const array& cota
   }
   array& numbers = inputs[inputs.size() - 2];
   array taken_from = numbers;
-  numbers =
-      reshape_here(arange(0, static_cast<double>(numbers.size()), uint32, s), numbers.shape(), s);
+  check_shape_known("gather_qmm", x);
+  numbers = reshape(arange(0, static_cast<double>(numbers.size()), uint32, s), numbers.shape(), s);
   array back = make_node<QuantizedMatmul>(std::move(shape), x.dtype(), std::move(inputs), s,
                                           format_, !transposed_, true);
   return put_back(back, taken_from, x.shape(), s);

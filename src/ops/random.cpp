@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/of_this_thread.h"
 #include "ops/dynamic_shape.h"
 #include "ops/support.h"
 
@@ -60,8 +61,10 @@ array KeySequence::next() {
 }
 
 KeySequence& KeySequence::default_() {
-  thread_local KeySequence sequence(process_seed());
-  return sequence;
+  struct Default : KeySequence {
+    Default() : KeySequence(process_seed()) {}
+  };
+  return of_this_thread<Default>();
 }
 
 void seed(uint64_t seed) { KeySequence::default_().seed(seed); }

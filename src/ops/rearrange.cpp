@@ -9,15 +9,14 @@ namespace holdfast {
 // --- flip, roll ---
 
 array flip(const array& a, const std::vector<int>& axes, StreamOrDevice s) {
-  Shape start(a.ndim(), 0), stop = a.shape(), steps(a.ndim(), 1);
+  SliceNumbers numbers{Shape(a.ndim(), 0), Shape(a.ndim(), to_the_end), Shape(a.ndim(), 1)};
   for (int given : axes) {
-    int axis = checked_axis("flip", given, a.ndim());
-    size_t at = static_cast<size_t>(axis);
-    start[at] = a.shape(axis) - 1;
-    stop[at] = -a.shape(axis) - 1;
-    steps[at] = -1;
+    size_t at = static_cast<size_t>(checked_axis("flip", given, a.ndim()));
+    numbers.start[at] = -1;
+    numbers.stop[at] = to_the_front;
+    numbers.steps[at] = -1;
   }
-  return slice(a, std::move(start), std::move(stop), std::move(steps), s);
+  return slice_by(a, numbers, s);
 }
 array flip(const array& a, int axis, StreamOrDevice s) {
   return flip(a, std::vector<int>{axis}, s);
@@ -33,6 +32,7 @@ array roll(const array& a, const Shape& shift, const std::vector<int>& axes, Str
   array result = a;
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = checked_axis("roll", axes[i], a.ndim());
+    check_shape_known("roll", a);
     int64_t size = a.shape(axis);
     if (size == 0) continue;
     int64_t by = ((shift[i] % size) + size) % size;
@@ -216,16 +216,14 @@ std::vector<array> Pad::vjp_rule(const std::vector<array>& primals,
                                  const std::vector<array>& cotangents,
                                  const std::vector<int>& argnums, const std::vector<array>&) {
   const array &a = primals[0], &cotangent = cotangents[0];
-  Shape stop = low_;
-  for (size_t i = 0; i < stop.size(); ++i) stop[i] += a.shape()[i];
+  SliceNumbers inside{low_, high_, Shape(a.ndim(), 1)};
+  for (ShapeElem& stop : inside.stop) stop = stop == 0 ? to_the_end : -stop;
   std::vector<array> result;
   for (int argnum : argnums) {
     if (argnum == 0) {
-      result.push_back(slice(cotangent, low_, stop, stream()));
+      result.push_back(slice_by(cotangent, inside, stream()));
     } else {
-      array border = a.size() == 0
-                         ? cotangent
-                         : slice_update(cotangent, array(0, a.dtype()), low_, stop, stream());
+      array border = slice_update_by(cotangent, array(0, a.dtype()), inside, stream());
       result.push_back(sum(border, false, stream()));
     }
   }

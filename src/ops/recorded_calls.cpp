@@ -339,6 +339,9 @@ constexpr Kind kinds[] = {
     kind<[](Call c, Shape start, Shape steps) {
       return slice(c.exactly(1)[0], start, stops_of(start, steps, c.shapes[0]), steps, c.stream);
     }>("Slice"),
+    kind<[](Call c, Shape start, Shape stop, Shape steps) {
+      return slice_by(c.exactly(1)[0], {start, stop, steps}, c.stream);
+    }>("SliceBy"),
     kind<[](Call c, Shape starts, int axis) {
       if (!starts.empty()) starts.erase(starts.begin());
       return split(c.exactly(1)[0], starts, axis, c.stream);
@@ -392,6 +395,10 @@ constexpr Kind kinds[] = {
       return slice(in[0], in[1], axes, sizes, c.stream);
     }>("DynamicSlice"),
     kind<update_slice>("SliceUpdate"),
+    kind<[](Call c, Shape start, Shape stop, Shape steps) {
+      const Arrays& in = c.exactly(2);
+      return slice_update_by(in[0], in[1], {start, stop, steps}, c.stream);
+    }>("SliceUpdateBy"),
     kind<[](Call c, Axes axes) {
       const Arrays& in = c.exactly(3);
       return slice_update(in[0], in[1], in[2], axes, c.stream);

@@ -1,5 +1,7 @@
 #include "ops/recurrence.h"
 
+#include "ops/dynamic_shape.h"
+
 namespace holdfast {
 
 namespace {
@@ -32,10 +34,7 @@ void LinearRecurrence::encode(Encoder& encoder, const std::vector<array>& inputs
 
 // Each element one place further along the axis, or one back; what comes in is zero.
 array shifted(const array& a, int axis, bool back, StreamOrDevice s) {
-  size_t at = static_cast<size_t>(axis);
-  Shape start(a.ndim(), 0), stop = a.shape();
-  back ? ++start[at] : --stop[at];
-  array kept = slice(a, start, stop, s);
+  array kept = slice_by(a, back ? cut_of(a, axis, 1, to_the_end) : cut_of(a, axis, 0, -1), s);
   return pad(kept, {axis}, {back ? 0 : 1}, {back ? 1 : 0}, array(0, a.dtype()), "constant", s);
 }
 

@@ -60,10 +60,7 @@ array scan(ScanOp op, const array& a, int axis, bool reverse, bool inclusive, St
 
 // All but the first elements along an axis, or all but the last.
 array without(const array& a, int axis, bool first, StreamOrDevice s) {
-  size_t at = static_cast<size_t>(axis);
-  Shape start(a.ndim(), 0), stop = a.shape();
-  first ? ++start[at] : --stop[at];
-  return slice(a, start, stop, s);
+  return slice_by(a, first ? cut_of(a, axis, 1, to_the_end) : cut_of(a, axis, 0, -1), s);
 }
 
 // A scan without the element itself is the scan of what comes before it, behind the value for
@@ -165,17 +162,11 @@ HOLDFAST_SCAN_WITH_DTYPE(cumprod)
 
 array diff(const array& a, int n, int axis, StreamOrDevice s) {
   if (n < 0) throw std::invalid_argument(text("[diff] n must not be negative, got ", n));
-  size_t at = static_cast<size_t>(checked_axis("diff", axis, a.ndim()));
+  int at = checked_axis("diff", axis, a.ndim());
   array result = a;
-  for (int i = 0; i < n && result.shape()[at] > 0; ++i) {
-    Shape start(a.ndim(), 0), stop = result.shape();
-    Shape upper_start = start, lower_stop = stop;
-    upper_start[at] = 1;
-    lower_stop[at] -= 1;
-    array upper = slice(result, upper_start, stop, s);
-    array lower = slice(result, start, lower_stop, s);
+  for (int i = 0; i < n && (result.shape(at) > 0 || has_open_shape(a)); ++i) {
     // The difference of truth values is "differs", which subtract gives.
-    result = subtract(upper, lower, s);
+    result = subtract(without(result, at, true, s), without(result, at, false, s), s);
   }
   return result;
 }

@@ -46,8 +46,13 @@ Shape checked_indices(const char* op, const array& a, std::vector<array>& indice
     throw std::invalid_argument(text("[", op, "] expected an index array for each axis, got ",
                                      indices.size(), " arrays and axes ", axes));
   }
+  // Counted from the front only, as in MLX, which refuses negative ones here.
+  for (int axis : axes) {
+    if (axis >= 0 && axis < static_cast<int>(a.ndim())) continue;
+    throw std::invalid_argument(
+        text("[", op, "] expected axes from 0 to ", a.ndim(), ", not included, got ", axes));
+  }
   checked_axes(op, axes, a.ndim());
-  for (int& axis : axes) axis = checked_axis(op, axis, a.ndim());
   Shape places;
   bool same_dtype = true;
   for (const array& index : indices) {
@@ -79,6 +84,21 @@ void check_updates(const char* op, const array& a, const array& updates, const S
   }
 }
 
+// A slice for each of the places.
+Shape shape_of_slices(const array& a, Shape places, const Shape& slice_sizes) {
+  bool fits = slice_sizes.size() == a.ndim();
+  for (size_t i = 0; fits && i < slice_sizes.size(); ++i) {
+    fits = slice_sizes[i] >= 0 && slice_sizes[i] <= a.shape()[i];
+  }
+  if (!fits) {
+    throw std::invalid_argument(text("[gather] expected a slice size within each axis of shape ",
+                                     a.shape(), ", got ", slice_sizes));
+  }
+  places.insert(places.end(), slice_sizes.begin(), slice_sizes.end());
+  checked_size("gather", places, a.dtype());
+  return places;
+}
+
 array scatter_with(UpdateMode mode, const array& a, std::vector<array> indices,
                    const array& updates, std::vector<int> axes, StreamOrDevice s) {
   const char* op = function_of(mode);
@@ -100,21 +120,19 @@ std::vector<Shape> Scatter::output_shapes(const std::vector<array>& inputs) {
   return {inputs[0].shape()};
 }
 
+std::vector<Shape> GatherGeneral::output_shapes(const std::vector<array>& inputs) {
+  Shape places;
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    places = broadcast_shapes_for("gather", places, inputs[k].shape());
+  }
+  return {shape_of_slices(inputs[0], std::move(places), slice_sizes_)};
+}
+
 array gather(const array& a, const std::vector<array>& given, const std::vector<int>& given_axes,
              const Shape& slice_sizes, StreamOrDevice s) {
   std::vector<array> indices = given;
   std::vector<int> axes = given_axes;
-  Shape shape = checked_indices("gather", a, indices, axes, s);
-  bool fits = slice_sizes.size() == a.ndim();
-  for (size_t i = 0; fits && i < slice_sizes.size(); ++i) {
-    fits = slice_sizes[i] >= 0 && slice_sizes[i] <= a.shape()[i];
-  }
-  if (!fits) {
-    throw std::invalid_argument(text("[gather] expected a slice size within each axis of shape ",
-                                     a.shape(), ", got ", slice_sizes));
-  }
-  shape.insert(shape.end(), slice_sizes.begin(), slice_sizes.end());
-  checked_size("gather", shape, a.dtype());
+  Shape shape = shape_of_slices(a, checked_indices("gather", a, indices, axes, s), slice_sizes);
   std::vector<array> inputs = {a};
   inputs.insert(inputs.end(), indices.begin(), indices.end());
   return make_node<GatherGeneral>(std::move(shape), a.dtype(), std::move(inputs), s,

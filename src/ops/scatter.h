@@ -24,6 +24,7 @@ class GatherGeneral final : public Recorded<GatherGeneral, Op> {
                               const std::vector<array>& outputs) override;
   std::pair<std::vector<array>, std::vector<int>> vmap_rule(const std::vector<array>& inputs,
                                                             const std::vector<int>& axes) override;
+  std::vector<Shape> output_shapes(const std::vector<array>& inputs) override;
   const char* name() const override { return "Gather"; }
   auto members() const { return std::tie(axes_, slice_sizes_); }
 

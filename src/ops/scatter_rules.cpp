@@ -79,6 +79,7 @@ std::pair<std::vector<array>, std::vector<int>> GatherGeneral::vmap_rule(
   MappedIndices mapped(inputs, axes, 1, s);
   if (axes[0] < 0) return {{gather(inputs[0], mapped.indices, axes_, slice_sizes_, s)}, {0}};
   array a = moveaxis(inputs[0], axes[0], 0, s);
+  check_shape_known("gather", a);
   if (!mapped.are_mapped) {
     Shape sizes = with_front(a.shape(0), slice_sizes_);
     return {{gather(a, mapped.indices, one_further(axes_), sizes, s)}, {mapped.rank}};
@@ -100,7 +101,11 @@ std::vector<array> Scatter::vjp_rule(const std::vector<array>& primals,
   size_t rank = updates.ndim() - a.ndim();
   auto tail = updates.shape().begin() + static_cast<std::ptrdiff_t>(rank);
   Shape places(updates.shape().begin(), tail), sizes(tail, updates.shape().end());
-  auto fetched = [&](const array& x) { return gather(x, indices, axes_, sizes, s); };
+  auto fetched = [&](const array& x) {
+    check_shape_known(name(), updates);
+    check_shape_known(name(), a);
+    return gather(x, indices, axes_, sizes, s);
+  };
 
   auto of_array = [&] {
     switch (mode_) {

@@ -39,7 +39,9 @@ Shape inferred_shape(const char* op, const array& a, int64_t size, Shape shape) 
 }
 
 array reshape(const array& a, Shape shape, StreamOrDevice s) {
-  if (has_open_shape(a)) return reshape_by(a, std::move(shape), s);
+  if (has_open_shape(a) && std::all_of(shape.begin(), shape.end(), [](int d) { return d >= -1; })) {
+    return reshape_by(a, std::move(shape), s);
+  }
   shape = inferred_shape("reshape", a, static_cast<int64_t>(a.size()), std::move(shape));
   if (shape == a.shape()) return a;
   return make_node<Reshape>(std::move(shape), a.dtype(), {a}, s);

@@ -17,6 +17,13 @@ const char* slice_function_of(UpdateMode mode) {
   return names[static_cast<size_t>(mode)];
 }
 
+array combined(UpdateMode mode, const array& old, const array& update, StreamOrDevice s) {
+  return mode == UpdateMode::add        ? add(old, update, s)
+         : mode == UpdateMode::multiply ? multiply(old, update, s)
+         : mode == UpdateMode::maximum  ? maximum(old, update, s)
+                                        : minimum(old, update, s);
+}
+
 class SliceUpdate final : public Recorded<SliceUpdate, Op>, public PartialUpdate {
  public:
   SliceUpdate(Stream stream, UpdateMode mode, Shape start, Shape steps)
@@ -52,11 +59,7 @@ void SliceUpdate::encode(Encoder& encoder, const std::vector<array>& inputs,
   array& out = outputs[0];
   copy_or_take(encoder, inputs[0], out);
   if (update.size() == 0) return;
-  kernels::SliceRegion region{out.strides()};
-  for (size_t i = 0; i < start_.size(); ++i) {
-    region.offset += start_[i] * region.strides[i];
-    region.strides[i] *= steps_[i];
-  }
+  kernels::SliceRegion region = kernels::slice_region(out.strides(), start_, steps_);
   kernels::backend_of(encoder).slice_update(encoder, region, mode_, update, nullptr, out);
 }
 
@@ -69,12 +72,8 @@ array SliceUpdate::region_of(const array& a, const Shape& shape) {
 std::vector<array> SliceUpdate::decomposed(const std::vector<array>& inputs) {
   const array &a = inputs[0], &update = inputs[1];
   if (mode_ == UpdateMode::replace) return {};
-  array old = region_of(a, update.shape());
-  array combined = mode_ == UpdateMode::add        ? add(old, update, stream())
-                   : mode_ == UpdateMode::multiply ? multiply(old, update, stream())
-                   : mode_ == UpdateMode::maximum  ? maximum(old, update, stream())
-                                                   : minimum(old, update, stream());
-  return {make_node<SliceUpdate>(a.shape(), a.dtype(), {a, combined}, stream(), UpdateMode::replace,
+  array changed = combined(mode_, region_of(a, update.shape()), update, stream());
+  return {make_node<SliceUpdate>(a.shape(), a.dtype(), {a, changed}, stream(), UpdateMode::replace,
                                  start_, steps_)};
 }
 
@@ -108,12 +107,7 @@ class DynamicSliceUpdate final : public Recorded<DynamicSliceUpdate, Op> {
                                                             const std::vector<int>& axes) override;
   std::vector<Shape> output_shapes(const std::vector<array>& inputs) override {
     const Shape &shape = inputs[0].shape(), &update = inputs[1].shape();
-    bool fits = true;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      bool is_named = std::find(axes_.begin(), axes_.end(), static_cast<int>(i)) != axes_.end();
-      fits = fits && (is_named ? update[i] <= shape[i] : update[i] == shape[i]);
-    }
-    if (!fits) {
+    if (!std::equal(update.begin(), update.end(), shape.begin(), shape.end(), std::less_equal())) {
       throw std::invalid_argument(
           text("[slice_update] an update of shape ", update, " does not fit into shape ", shape));
     }
@@ -162,33 +156,30 @@ std::pair<std::vector<array>, std::vector<int>> DynamicSliceUpdate::vmap_rule(
 array update_slice(UpdateMode mode, const array& src, const array& update, Shape start, Shape stop,
                    Shape strides, StreamOrDevice s) {
   const char* op = slice_function_of(mode);
-  if (start.size() != src.ndim() || stop.size() != src.ndim() || strides.size() != src.ndim()) {
-    throw std::invalid_argument(text("[", op,
-                                     "] expected one start, stop and stride for each axis "
-                                     "of shape ",
-                                     src.shape(), ", got ", start, ", ", stop, " and ", strides));
+  check_slice(op, src, {start, stop, strides});
+  // A leading dimension of 1 more than the array has is dropped, as NumPy does.
+  array taken = astype(update, src.dtype(), s);
+  while (taken.ndim() > src.ndim() && taken.shape(0) == 1) taken = squeeze(taken, 0, s);
+  if (has_open_shape(src) || has_open_shape(update)) {
+    SliceNumbers numbers{std::move(start), std::move(stop), std::move(strides)};
+    if (mode != UpdateMode::replace) taken = combined(mode, slice_by(src, numbers, s), taken, s);
+    return slice_update_by(src, taken, numbers, s);
   }
   Shape shape = src.shape();
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (strides[i] == 0) {
-      throw std::invalid_argument(text("[", op, "] strides must not be 0, got ", strides));
-    }
     SliceRange range = normalized_range(start[i], stop[i], strides[i], src.shape()[i]);
     start[i] = range.start;
     shape[i] = range.size;
   }
-  // A leading dimension of 1 more than the array has is dropped, as NumPy does.
-  array taken = astype(update, src.dtype(), s);
-  while (taken.ndim() > src.ndim() && taken.shape(0) == 1) taken = squeeze(taken, 0, s);
   if (broadcast_shapes_for(op, taken.shape(), shape) != shape) {
     throw std::invalid_argument(text("[", op, "] an update of shape ", update.shape(),
                                      " cannot be broadcast to the slice of shape ", shape));
   }
   if (shape == src.shape() && mode == UpdateMode::replace &&
       std::all_of(strides.begin(), strides.end(), [](ShapeElem step) { return step == 1; })) {
-    return broadcast_here(taken, shape, s);
+    return broadcast_to(taken, shape, s);
   }
-  return make_node<SliceUpdate>(src.shape(), src.dtype(), {src, broadcast_here(taken, shape, s)}, s,
+  return make_node<SliceUpdate>(src.shape(), src.dtype(), {src, broadcast_to(taken, shape, s)}, s,
                                 mode, std::move(start), std::move(strides));
 }
 
@@ -229,20 +220,15 @@ array slice_update(const array& src, const array& update, const array& start, st
     throw std::invalid_argument(text("[slice_update] expected an update of at most ", src.ndim(),
                                      " dimensions, got shape ", update.shape()));
   }
-  // Along the named axes the update says how much is replaced, along the others all is.
+  // The update says how much is replaced. Of leading axes that it lacks all is, and one place of
+  // those that have a start.
   Shape shape = src.shape();
   size_t missing = src.ndim() - update.ndim();
-  for (int axis : axes) {
-    size_t at = static_cast<size_t>(axis);
-    shape[at] = at < missing ? 1 : update.shape()[at - missing];
-    if (shape[at] > src.shape(axis)) {
-      throw std::invalid_argument(text("[slice_update] an update of shape ", update.shape(),
-                                       " does not fit into shape ", src.shape()));
-    }
-  }
-  if (broadcast_shapes_for("slice_update", update.shape(), shape) != shape) {
+  for (int axis : axes) shape[static_cast<size_t>(axis)] = 1;
+  std::copy(update.shape().begin(), update.shape().end(), shape.begin() + missing);
+  if (!std::equal(shape.begin(), shape.end(), src.shape().begin(), std::less_equal())) {
     throw std::invalid_argument(text("[slice_update] an update of shape ", update.shape(),
-                                     " cannot be broadcast to the slice of shape ", shape));
+                                     " does not fit into shape ", src.shape()));
   }
   array taken = astype(update, src.dtype(), s);
   if (taken.shape() != shape) taken = broadcast_here(taken, shape, s);

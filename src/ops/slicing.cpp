@@ -94,6 +94,7 @@ std::vector<array> Concatenate::vjp_rule(const std::vector<array>& primals,
                                          const std::vector<array>& cotangents,
                                          const std::vector<int>& argnums,
                                          const std::vector<array>&) {
+  for (const array& primal : primals) check_shape_known("concatenate", primal);
   Shape places;
   ShapeElem behind = 0;
   for (const array& primal : primals) places.push_back(behind += primal.shape(axis_));
@@ -108,23 +109,19 @@ std::vector<array> Concatenate::vjp_rule(const std::vector<array>& primals,
 // --- slice ---
 
 array slice(const array& a, Shape start, Shape stop, Shape strides, StreamOrDevice s) {
-  if (start.size() != a.ndim() || stop.size() != a.ndim() || strides.size() != a.ndim()) {
-    throw std::invalid_argument(
-        text("[slice] expected one start, stop and stride for each axis of shape ", a.shape(),
-             ", got ", start, ", ", stop, " and ", strides));
+  check_slice("slice", a, {start, stop, strides});
+  if (has_open_shape(a)) {
+    return slice_by(a, {std::move(start), std::move(stop), std::move(strides)}, s);
   }
   bool is_whole = true;
   Shape shape = a.shape();
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (strides[i] == 0) {
-      throw std::invalid_argument(text("[slice] strides must not be 0, got ", strides));
-    }
     SliceRange range = normalized_range(start[i], stop[i], strides[i], a.shape()[i]);
     start[i] = range.start;
     shape[i] = range.size;
     is_whole = is_whole && range.size == a.shape()[i] && (strides[i] == 1 || range.size <= 1);
   }
-  if (is_whole && !has_open_shape(a)) return a;
+  if (is_whole) return a;
   return make_node<Slice>(std::move(shape), a.dtype(), {a}, s, std::move(start),
                           std::move(strides));
 }
@@ -164,6 +161,16 @@ array slice(const array& a, const array& start, std::vector<int> axes, Shape sli
 std::vector<array> split(const array& a, const Shape& indices, int axis, StreamOrDevice s) {
   int at = checked_axis("split", axis, a.ndim());
   if (indices.empty()) return {a};
+  if (has_open_shape(a)) {
+    std::vector<array> parts;
+    for (size_t k = 0; k <= indices.size(); ++k) {
+      parts.push_back(slice_by(
+          a,
+          cut_of(a, at, k == 0 ? 0 : indices[k - 1], k == indices.size() ? to_the_end : indices[k]),
+          s));
+    }
+    return parts;
+  }
   std::vector<Shape> shapes;
   Shape starts;
   ShapeElem size = a.shape(at);
@@ -191,6 +198,18 @@ std::vector<array> split(const array& a, int num_splits, int axis, StreamOrDevic
   if (a.shape(at) % num_splits != 0) {
     throw std::invalid_argument(text("[split] axis ", at, " of shape ", a.shape(),
                                      " cannot be split into ", num_splits, " equal parts"));
+  }
+  if (has_open_shape(a)) {
+    // The parts as an axis of their own.
+    Shape recipe;
+    for (int i = 0; i < static_cast<int>(a.ndim()); ++i) {
+      if (i == at) recipe.push_back(num_splits);
+      recipe.push_back(i == at ? -1 : same_as(i));
+    }
+    array together = reshape_by(a, std::move(recipe), s);
+    std::vector<array> parts;
+    for (int k = 0; k < num_splits; ++k) parts.push_back(take(together, k, at, s));
+    return parts;
   }
   Shape indices;
   for (int k = 1; k < num_splits; ++k) indices.push_back(a.shape(at) / num_splits * k);

@@ -136,10 +136,8 @@ array topk(const array& a, int k, int axis, StreamOrDevice s) {
                                      at, " of shape ", a.shape()));
   }
   if (k == size) return a;
-  Shape start(a.ndim(), 0);
-  start[static_cast<size_t>(at)] = size - k;
-  if (k == 0) return slice(a, std::move(start), a.shape(), s);
-  return slice(partition(a, -k, at, s), std::move(start), a.shape(), s);
+  if (k == 0) return slice_by(a, cut_of(a, at, 0, 0), s);
+  return slice_by(partition(a, -k, at, s), cut_of(a, at, -k, to_the_end), s);
 }
 array topk(const array& a, int k, StreamOrDevice s) { return topk(flatten(a, s), k, 0, s); }
 

@@ -160,6 +160,16 @@ void CompiledSteps::check(const std::vector<array>& inputs, std::span<const Shap
   }
 }
 
+bool CompiledSteps::operator==(const CompiledSteps& other) const {
+  auto is_same = [](const FusedStep& a, const FusedStep& b) {
+    return a.op == b.op && a.arity == b.arity && a.dtype == b.dtype &&
+           a.operand_dtype == b.operand_dtype && std::equal(a.values, a.values + a.arity, b.values);
+  };
+  return input_count_ == other.input_count_ && outputs_ == other.outputs_ &&
+         std::equal(steps_.begin(), steps_.end(), other.steps_.begin(), other.steps_.end(),
+                    is_same);
+}
+
 std::string CompiledSteps::name() const {
   std::string result = primitive_name;
   for (const FusedStep& step : steps_) {
@@ -188,6 +198,10 @@ Compiled::~Compiled() = default;
 
 std::string Compiled::lib_name() const { return steps_->name(); }
 const char* Compiled::name() const { return detail::primitive_name; }
+bool Compiled::is_equivalent(const Primitive& other) const {
+  const auto* same = dynamic_cast<const Compiled*>(&other);
+  return same != nullptr && *steps_ == *same->steps_;
+}
 
 std::unique_ptr<const detail::Prepared> Compiled::prepare(exec::Device& device,
                                                           const std::vector<array>& inputs,

@@ -32,6 +32,7 @@ class CompiledSteps {
   // Throws std::invalid_argument unless these are inputs and outputs of it.
   void check(const std::vector<array>& inputs, std::span<const Shape> shapes,
              std::span<const Dtype> dtypes) const;
+  bool operator==(const CompiledSteps& other) const;
   // The ops with the numbers of their operands and their dtypes.
   std::string name() const;
 

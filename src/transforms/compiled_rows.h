@@ -22,6 +22,7 @@ class CompiledRows final : public Op {
   void encode(Encoder& encoder, const std::vector<array>& inputs,
               std::vector<array>& outputs) override;
   const char* name() const override { return "CompiledRows"; }
+  bool is_equivalent(const Primitive& other) const override;
 
  private:
   kernels::RowGroup group_;

@@ -18,6 +18,7 @@ namespace {
 // Outside of a trace these only hand their input on.
 bool hands_on(const Primitive& primitive) {
   return dynamic_cast<const Identity*>(&primitive) != nullptr ||
+         dynamic_cast<const Copy*>(&primitive) != nullptr ||
          dynamic_cast<const StopGradient*>(&primitive) != nullptr;
 }
 

@@ -268,6 +268,13 @@ std::vector<array> vmap_replace(const std::vector<array>& inputs,
 std::function<std::vector<array>(const std::vector<array>&)> vmap(
     const std::function<std::vector<array>(const std::vector<array>&)>& fun,
     const std::vector<int>& in_axes, const std::vector<int>& out_axes) {
+  for (const std::vector<int>* axes : {&in_axes, &out_axes}) {
+    for (int axis : *axes) {
+      if (axis >= -1) continue;
+      throw std::invalid_argument(
+          text("[vmap] axes count from the front, and -1 is not mapped; got ", *axes));
+    }
+  }
   return [fun, in_axes, out_axes](const std::vector<array>& inputs) {
     auto [s_inputs, s_outputs] = detail::vmap_trace(fun, inputs, in_axes);
     return detail::vmap_replace(inputs, s_inputs, s_outputs, in_axes, out_axes);

@@ -14,6 +14,7 @@
 #include "io/files.h"
 #include "kernels/metal/entries.h"
 #include "ops/array_testing.h"
+#include "support/rounding.h"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -46,112 +47,6 @@ std::vector<array> inputs_on_cpu(const registry::Sample& sample, Dtype dtype) {
     inputs.push_back(registry::make_input(input, dtype, seed++));
   eval(inputs);
   return inputs;
-}
-
-// Rows whose floating-point results may differ by rounding: they compute functions that are not
-// exact, or sums and products in an order of their own. All others, and all integers, are equal to
-// the bit.
-const std::set<std::string> rounded_rows = {"square",
-                                            "rsqrt",
-                                            "exp",
-                                            "expm1",
-                                            "log",
-                                            "log2",
-                                            "log10",
-                                            "log1p",
-                                            "sin",
-                                            "cos",
-                                            "tan",
-                                            "arcsin",
-                                            "arccos",
-                                            "arctan",
-                                            "sinh",
-                                            "cosh",
-                                            "tanh",
-                                            "arcsinh",
-                                            "arccosh",
-                                            "arctanh",
-                                            "sigmoid",
-                                            "erf",
-                                            "erfinv",
-                                            "multiply",
-                                            "divide",
-                                            "power",
-                                            "arctan2",
-                                            "logaddexp",
-                                            "sqrt",
-                                            "abs",
-                                            "cumsum",
-                                            "cumprod",
-                                            "logcumsumexp",
-                                            "random.uniform",
-                                            "random.normal",
-                                            "random.truncated_normal",
-                                            "random.gumbel",
-                                            "random.laplace",
-                                            "random.multivariate_normal",
-                                            "linspace",
-                                            "hanning",
-                                            "hamming",
-                                            "bartlett",
-                                            "blackman",
-                                            "trace",
-                                            "slice_update_add",
-                                            "slice_update_prod",
-                                            "scatter_add_axis",
-                                            "scatter_add",
-                                            "scatter_prod",
-                                            "reciprocal",
-                                            "degrees",
-                                            "radians",
-                                            "sum",
-                                            "prod",
-                                            "mean",
-                                            "var",
-                                            "std",
-                                            "logsumexp",
-                                            "softmax",
-                                            "vecdot",
-                                            "matmul",
-                                            "addmm",
-                                            "block_masked_mm",
-                                            "gather_mm",
-                                            "segmented_mm",
-                                            "tensordot",
-                                            "outer",
-                                            "inner",
-                                            "kron",
-                                            "einsum",
-                                            "einsum_path",
-                                            "conv_general",
-                                            "conv1d",
-                                            "conv2d",
-                                            "conv3d",
-                                            "conv_transpose1d",
-                                            "conv_transpose2d",
-                                            "conv_transpose3d",
-                                            "quantize",
-                                            "dequantize",
-                                            "dequantize.floats",
-                                            "quantized_matmul",
-                                            "quantized_matmul.floats",
-                                            "gather_qmm",
-                                            "qqmm",
-                                            "gather_qqmm",
-                                            "hadamard_transform"};
-// How far the results of a row may be from the CPU's, in the registry's tolerances.
-double factor_of(const std::string& row) {
-  // Sums of large terms that cancel.
-  if (row.starts_with("fft.")) return 256;
-  // The CPU rounds weights to half types where it has many rows, the GPU where it has few.
-  if (row.find("qmm") != row.npos || row.starts_with("quantized_matmul")) return 64;
-  if (rounded_rows.contains(row) || row.starts_with("linalg.") || row.starts_with("fast."))
-    return 4;
-  return 0;
-}
-// The imaginary part of a logarithm is one of many, 2π apart.
-bool is_ambiguous(const std::string& row, Dtype dtype) {
-  return row == "logcumsumexp" && dtype == complex64;
 }
 
 // Collects the ops that a GPU left to the host.
@@ -210,11 +105,14 @@ TEST_CASE("every row of the registry on the gpu equals the cpu") {
         INFO(std::string(row.name)
              << " of " << sample.text << " with " << std::string(dtype_name(dtype)));
         std::vector<array> inputs = inputs_on_cpu(sample, dtype);
-        registry::Results expected = row.run(registry::Call(inputs, sample.arguments));
+        const RoundedCall call{
+            [&](const auto& given) { return row.run(registry::Call(given, sample.arguments)); },
+            inputs, sample};
+        registry::Results expected = call.run(inputs);
         eval(expected);
         DefaultDevice gpu(Device::gpu);
         try {
-          registry::Results results = row.run(registry::Call(inputs, sample.arguments));
+          registry::Results results = call.run(inputs);
           eval(results);
           REQUIRE(results.size() == expected.size());
           for (size_t i = 0; i < results.size(); ++i) {
@@ -222,9 +120,12 @@ TEST_CASE("every row of the registry on the gpu equals the cpu") {
             CHECK(results[i].shape() == expected[i].shape());
             if (bytes_of(results[i]) == bytes_of(expected[i])) continue;
             DefaultDevice cpu_again(Device::cpu);
-            if (has_kernels() && is_ambiguous(row.name, dtype)) continue;
-            const double factor = has_kernels() ? factor_of(row.name) : 0;
-            CHECK(registry::difference(results[i], expected[i], factor) == "");
+            const Rounding* rounding = has_kernels() ? rounding_of(row.name, dtype) : nullptr;
+            if (rounding) {
+              CHECK(beyond_rounding(*rounding, call, i, results[i], expected[i]) == "");
+            } else {
+              CHECK(registry::difference(results[i], expected[i], 0) == "");
+            }
           }
           ++compared;
         } catch (const std::exception& error) {

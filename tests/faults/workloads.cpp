@@ -85,6 +85,17 @@ std::vector<Workload::Output> copies_and_fills() {
   return {{copied, 7}};
 }
 
+// Arrays that both devices need: copies between their memories, and results that are written to.
+std::vector<Workload::Output> two_devices() {
+  array x = constant(3);
+  array y = add(multiply(x, constant(2), Device::gpu), x, Device::gpu);  // 9
+  array z = subtract(y, x, Device::cpu);                                 // 6
+  array joined = max(concatenate({z, y}, 0, Device::gpu), Device::cpu);  // 9
+  array updated = slice_update(full({count}, constant(9), Device::gpu),
+                               subtract(y, constant(9), Device::cpu), {0}, {count}, Device::gpu);
+  return {{z, 6}, {y, 9}, {joined, 9}, {updated, 0}, {x, 3}};
+}
+
 // A view in the middle of a fused chain that it is no part of.
 std::vector<Workload::Output> views_between() {
   array x = constant(3), y = constant(2);
@@ -103,7 +114,8 @@ std::vector<Workload> workloads() {
           {"a donation chain", donation_chain},
           {"several outputs", several_outputs},
           {"built-in ops", built_in_ops},
-          {"copies and fills", copies_and_fills}};
+          {"copies and fills", copies_and_fills},
+          {"two devices", two_devices}};
 }
 
 std::string mismatch(const std::vector<Workload::Output>& outputs) {

@@ -232,14 +232,20 @@ TEST_CASE("metal_kernel: inputs never share memory with outputs") {
   CHECK(!overlap);
 }
 
-TEST_CASE("metal_kernel: runs on the gpu device as well") {
-  // One with memory of its own has a target of its own.
-  if (environment::settings().gpu == environment::Gpu::simulated) return;
+TEST_CASE("child: metal_kernel on the native gpu") {
+  if (!is_child("child: metal_kernel on the native gpu")) return;
+  REQUIRE(environment::settings().gpu == environment::Gpu::native);
   FakeMetal metal;
   define_affine(metal, "double", 2, 0);
   auto kernel = fast::metal_kernel("k", {"x"}, {"y"}, "NATIVE double ;");
   CHECK(elements(run_on(kernel, floats(20), Device::gpu))[4] == 8);
   CHECK(elements(run_on(kernel, floats(20), new_stream(Device::gpu)))[5] == 10);
+}
+
+// One with memory of its own has a target of its own.
+TEST_CASE("metal_kernel: runs on the native gpu as well") {
+  ChildResult child = run_child("child: metal_kernel on the native gpu", {"HOLDFAST_GPU=native"});
+  CHECK_MESSAGE(child.exit_code == 0, child.output);
 }
 
 TEST_CASE("metal_kernel: wrong calls are errors when the graph is built, with the kernel's name") {

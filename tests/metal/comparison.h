@@ -60,11 +60,16 @@ class Case {
   array integers(Shape of, Dtype type, int64_t low, int64_t high);
 
   std::string description() const;
-  void restart() { inputs_ = 0; }
+  // The inputs from the first one on; `magnitudes`: only how large their elements are, as float32.
+  void restart(bool magnitudes = false) {
+    inputs_ = 0;
+    magnitudes_ = magnitudes;
+  }
 
  private:
   array laid_out(const std::function<array(const Shape&)>& make, Shape of) const;
   uint32_t inputs_ = 0;
+  bool magnitudes_ = false;
 };
 
 struct Row {
@@ -78,6 +83,13 @@ struct Row {
   // Of the result's magnitude or, for results below 1, of 1; and in units of the last place of the
   // dtype. 0: bit for bit, NaNs of any kind being equal.
   double tolerance = 0;
+  // Of sums of products: how many products a result has at most. With n of them, sums of float32 in
+  // any order are within 8 sqrt(n) 2^-24 of the sum of the products' magnitudes (N. Higham and T.
+  // Mary, "A new approach to probabilistic rounding error analysis" (2019): but for one in 10^13 n
+  // results). That sum is what `build` gives for the inputs' magnitudes. Both devices may be that
+  // far from the exact result; `tolerance` is for the rounding of the result, and then relative to
+  // it.
+  std::function<double(const Case&)> products = nullptr;
 };
 
 // Evaluates each case of the row on both devices, and compares shapes, dtypes and elements; then

@@ -21,6 +21,15 @@ Stream any_stream() { return default_stream(Device::gpu); }
 
 }  // namespace
 
+TEST_CASE("a number that the parameter of a kernel does not hold is left to the host") {
+  const uint32_t most = back_end::fit(int64_t{0xffffffff});
+  CHECK(most == 0xffffffff);
+  auto too_large = [] { return static_cast<uint32_t>(back_end::fit(int64_t{1} << 32)); };
+  CHECK_THROWS_AS(too_large(), exec::NoKernel);
+  auto negative = [] { return static_cast<uint64_t>(back_end::fit(-1)); };
+  CHECK_THROWS_AS(negative(), exec::NoKernel);
+}
+
 TEST_CASE("an extent divides as the processor does") {
   std::mt19937 random(1);
   auto check = [](uint32_t number, uint32_t size) {

@@ -135,8 +135,8 @@ const Row slice_rows[] = {
            return results;
          }},
     {.name = "masked_scatter",
-     .entries = {"masked_counts", "masked_sums", "masked_scatter_1", "masked_scatter_2",
-                 "masked_scatter_4", "masked_scatter_8"},
+     .entries = {"masked_counts", "masked_scatter_1", "masked_scatter_2", "masked_scatter_4",
+                 "masked_scatter_8"},
      .dtypes = metal_dtypes,
      .shapes = {{7}, {0}, {64}, {3, 5}, {33, 70}, {128, 130}, {2, 3, 4, 5}, {70001}},
      .layouts = {Layout::dense, Layout::shifted, Layout::transposed, Layout::broadcast},

@@ -74,6 +74,9 @@ TEST_CASE_FIXTURE(OnCpu, "norms and cross products") {
   auto value = [](array x) { return doctest::Approx(double(x.item<float>())); };
   CHECK(value(linalg::norm(a)) == 13.0);
   CHECK(value(linalg::norm(a, "fro")) == 13.0);
+  CHECK(value(linalg::norm(reshape(a, {1, 2, 2}))) == 13.0);
+  check_error<std::invalid_argument>(
+      "norm", [&] { linalg::norm(reshape(a, {1, 2, 2}), std::vector<int>{0, 1, 2}); });
   CHECK(value(linalg::norm(a, 1.0)) == 16.0);
   CHECK(value(linalg::norm(a, -1.0)) == 3.0);
   CHECK(value(linalg::norm(a, INFINITY)) == 12.0);

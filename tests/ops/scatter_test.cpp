@@ -22,7 +22,9 @@ TEST_CASE("gather picks slices at the places that all indices name") {
   check_error<std::invalid_argument>("gather", [&] { gather(a, {array({0})}, {0, 1}, {1, 1, 1}); });
   check_error<std::invalid_argument>(
       "gather", [&] { gather(a, {array({0}), array({0})}, {0, 0}, {1, 1, 1}); });
-  check_error<std::out_of_range>("gather", [&] { gather(a, array({0}), 3, {1, 1, 1}); });
+  for (int axis : {3, -1}) {
+    check_error<std::invalid_argument>("gather", [&] { gather(a, array({0}), axis, {1, 1, 1}); });
+  }
   // A slice must end inside the array.
   CHECK_THROWS_WITH_AS(gather(a, array({2}), 2, {1, 1, 3}).eval(),
                        doctest::Contains("[gather] index 2"), ExecutionError);
@@ -51,7 +53,10 @@ TEST_CASE("scatter takes updates in order") {
                                      [&] { scatter_add(a, array({1}), zeros({1, 5}), 0); });
   check_error<std::invalid_argument>("scatter_max",
                                      [&] { scatter_max(a, array({1.0f}), zeros({1, 1}), 0); });
-  check_error<std::out_of_range>("scatter", [&] { scatter(a, array({1}), zeros({1, 1}), 1); });
+  for (int axis : {1, -1}) {
+    check_error<std::invalid_argument>("scatter",
+                                       [&] { scatter(a, array({1}), zeros({1, 1}), axis); });
+  }
   CHECK_THROWS_WITH_AS(scatter(a, array({4}), zeros({1, 1}, int32), 0).eval(),
                        doctest::Contains("[scatter] index 4"), ExecutionError);
 }
@@ -131,6 +136,11 @@ TEST_CASE("slice_update with a start that is computed") {
                     {0, 1, 2, 3, 4, 5, 7, 8, 8, 9, 10, 11});
   check_values<int>(slice_update(a, array(9), array({1}), {0}), {3, 4},
                     {0, 1, 2, 3, 9, 9, 9, 9, 8, 9, 10, 11});
+  // What is smaller than an axis without a start stands at its beginning.
+  check_values<int>(slice_update(a, array({7, 8}), array({1}), {0}), {3, 4},
+                    {0, 1, 2, 3, 7, 8, 6, 7, 8, 9, 10, 11});
+  check_values<int>(slice_update(a, array({7}, {1, 1}), array({2}), {1}), {3, 4},
+                    {0, 1, 7, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   check_values<int>(slice_update(a, array({7, 8}), array(2, uint8), {1}), {3, 4},
                     {0, 1, 7, 8, 4, 5, 7, 8, 8, 9, 7, 8});
   check_error<std::invalid_argument>("slice_update",

@@ -74,6 +74,10 @@ TEST_CASE("broadcast_to repeats with stride 0") {
   CHECK(both[1].shape() == Shape{3, 4});
   check_error<std::invalid_argument>("broadcast_arrays",
                                      [] { broadcast_arrays({zeros({3}), zeros({4})}); });
+  // Also where there is one element.
+  array single = broadcast_to(ones({1, 3}), {4, 1, 3});
+  single.eval();
+  CHECK(single.strides() == Strides{0, 0, 1});
 }
 
 TEST_CASE("squeeze and expand_dims") {

@@ -1,10 +1,11 @@
 """Calls every public function and method of the mlx package and of ours with the same good and bad arguments.
 
-    audit.py [--python PYTHON_WITH_MLX] [--package FOLDER_OF_HOLDFAST] [--only NAME] [--all]
+    audit.py [--python PYTHON_WITH_MLX] [--package FOLDER_OF_HOLDFAST] [--only NAME] [--all] [--write]
 
 Calls are made of the examples in our docstrings: each argument in turn is replaced by values of other dtypes, shapes and types, left out, given by
-name, and followed by one too many. Compared are values, dtypes, shapes, and classes of exceptions. A difference that is meant is a row of
-ACCEPTED with its reason; others are printed, and are the exit status. Each side runs in processes of its own: MLX ends the process for some calls.
+name, and followed by one too many. Compared are values, dtypes, shapes, and classes of exceptions. Differences that are meant are counted in
+accepted_differences.tsv, function by function, each with a reason; where a function has more, they are printed, and are the exit status. Each side
+runs in processes of its own: MLX ends the process for some calls.
 """
 
 import argparse
@@ -16,31 +17,38 @@ import re
 import subprocess
 import sys
 
-# (a pattern of the call, what MLX gives, what we give: "ok", "crash" or the class of an exception; the reason)
-_REFUSED = "(Type|Value|Index|Overflow|Runtime)Error"
-ACCEPTED = [
-    (".", "TypeError", "ok", "we take scalars, NumPy's arrays and names of arguments where MLX's binding takes arrays and positions only"),
-    (".", "TypeError", "(Value|Index|Overflow|Runtime)Error", "MLX's binding looks at the types of all arguments before the op looks at a value; a scalar for an array "
-                                                              "is an array here, and the op refuses it"),
-    (".", "RuntimeError", "(Type|Value|Overflow|Attribute)Error|ok", "a failed cast inside of MLX's binding (std::bad_cast), and bits of complex numbers"),
-    (".", "IndexError", "(Value|Type)Error", "an input with too few dimensions: MLX comes upon it when it looks at a dimension that is not there"),
-    (".", "ValueError", "(Type|Index)Error", "which of two things that are wrong is found first"),
-    (".", "crash", ".*", "MLX ends the process"),
-    (".", "(IndexError|ValueError)", "RuntimeError", "which of two things that are wrong is found first"),
-    (r"^mx\.(take|take_along_axis|put_along_axis|gather_mm|gather_qmm|slice|slice_update|fast\.cross_entropy|as_strided)\(", "ok", _REFUSED,
-     "elements outside of the array, which MLX reads"),
-    (r"^mx\.(bitwise_)?(left|right)_shift\(|^mx\.remainder\(.*, 0\)", "ok", "ok", "shifts beyond the width of the dtype and remainders of zero are undefined in MLX, 0 here"),
-    (r"^mx\.(array_equal|subtract)\(.*np\.|\bnp\.\w+\(", "ok", "ok", "beside NumPy's arrays and scalars operands promote by both dtypes; MLX rounds NumPy's to the dtype of the array"),
-    (r"^mx\.(floor_divide|fft\.rfftn?|hadamard_transform|logsumexp|softmax|isposinf|isneginf|convolve|searchsorted|linalg\.norm)\(", "ok", "ok|ValueError",
-     "complex numbers and bools where MLX drops a part of them, or gives them another order; see registry/differences.h"),
-    (r"^mx\.(softmax|hadamard_transform|cumsum|cumulative_sum|full|sum|prod|fft\.\w+)\(", "ok", "ok", "the dtype that was named, or that the op has for all inputs; MLX keeps "
-                                                                                              "the input's where there is nothing to do"),
-    (r"^mx\.(arg)?partition\(|^mx\.unique\(|^mx\.random\.randint\(2 \*\* 40|^mx\.arange\(2, 8, 2 \*\* 40", "ok", "ok",
-     "the order of what has none: places within a partition, inverse indices of values that are not there, numbers beyond their dtype"),
-    (r"^mx\.(block_masked_mm|segmented_mm|pad|random\.normal|slice|slice_update|tri|unique|linalg\.eigv?a?l?s?h|linalg\.norm|linalg\.cholesky|fast\.gated_delta_update|"
-     r"put_along_axis|gather_mm|arange|split|concatenate|fast\.rope)\(", "ok", _REFUSED, "shapes and settings that do not fit, which MLX lets pass"),
-    (".", "ValueError", "ok", "what is well defined and MLX refuses: axes of empty results, integers in convolutions, complex sigmoid and expm1"),
-]
+# Why a difference is meant. Which calls differ so is in accepted_differences.tsv: a function, what MLX gives, what we give ("ok", "crash" or the
+# class of an exception), the reason, and how many of its calls do.
+REASONS = {
+    "more is taken": "scalars, NumPy's arrays and names of arguments, where MLX's binding takes arrays by position only",
+    "types first": "MLX's binding looks at the types of all arguments before the op looks at a value; a scalar for an array is an array here, and the op refuses it",
+    "failed cast": "a cast that fails inside of MLX's binding (std::bad_cast), and bits of complex numbers",
+    "dimensions": "an input with too few dimensions: MLX comes upon it when it looks at a dimension that is not there",
+    "order of errors": "of two things that are wrong another one is found first",
+    "crash": "MLX ends the process",
+    "outside": "elements outside of the array, which MLX reads or writes, and sizes beyond 32 bits, which end its process",
+    "undefined": "shifts beyond the width of the dtype and remainders of zero are undefined in MLX, 0 here",
+    "NumPy's dtypes": "beside NumPy's arrays and scalars operands promote by both dtypes; MLX rounds NumPy's to the dtype of the array",
+    "complex and bool": "complex numbers and bools, where MLX drops a part of them or gives them another order (registry/differences.h)",
+    "dtype of the result": "the dtype that was named, or that the op has for all inputs; MLX keeps the input's where there is nothing to do",
+    "no order": "what has no order or no value: places within a partition, inverse indices of values that are not there, numbers beyond their dtype",
+    "does not fit": "shapes and settings that do not fit, which MLX lets pass",
+    "defined": "what is well defined and MLX refuses: empty results, integers and complex numbers in convolutions, complex sigmoid and expm1",
+}
+ACCEPTED_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "accepted_differences.tsv")
+
+
+def accepted():
+    """{(function, MLX's answer, ours): (reason, count)} of the file."""
+    rows = {}
+    with open(ACCEPTED_FILE) as lines:
+        for line in lines:
+            path, mlx, ours, reason, count = line.rstrip("\n").split("\t")
+            if reason not in REASONS:
+                sys.exit(f"audit: {ACCEPTED_FILE}: {path} has a reason that is none: {reason}")
+            rows[path, mlx, ours] = (reason, int(count))
+    return rows
+
 
 ARRAYS = ["mx.array(True)", "mx.array([True, False])", "mx.array(3)", "mx.array([1, 2, 3], mx.int8)", "mx.array([1, 2], mx.uint32)",
           "mx.array([[1, 2], [3, 4]])", "mx.array([1.5, 2.5], mx.float16)", "mx.array([1 + 2j, 3])", "mx.array(1.5)", "mx.zeros((0,))",
@@ -237,6 +245,11 @@ class Side:
             return ["crash", str(self.process.returncode)]
         return json.loads(line[1:])
 
+    def ask_again(self, text):
+        """As ask, but what ends a process that earlier calls have damaged is asked once more, of a fresh one."""
+        answer = self.ask(text)
+        return self.ask(text) if answer[0] == "crash" else answer
+
 
 def close(a, b):
     if isinstance(a, str) and isinstance(b, str) and a != b:
@@ -262,19 +275,13 @@ def kind_of(answer):
     return answer[1] if answer[0] == "error" else answer[0]
 
 
-def reason_for(text, mlx, ours):
-    for pattern, by_mlx, by_us, reason in ACCEPTED:
-        if re.search(pattern, text) and re.fullmatch(by_mlx, kind_of(mlx)) and re.fullmatch(by_us, kind_of(ours)):
-            return reason
-    return None
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--package", default=os.environ.get("HOLDFAST_PYTHON_PACKAGE", ""))
     parser.add_argument("--only", default="")
     parser.add_argument("--all", action="store_true", help="print accepted differences, too")
+    parser.add_argument("--write", action="store_true", help="write the file of accepted differences anew; new ones get ? for a reason, which is to be replaced")
     parser.add_argument("--serve")
     arguments = parser.parse_args()
     if arguments.serve:
@@ -285,23 +292,35 @@ def main():
 
     command = [__file__, "--package", arguments.package, "--serve"]
     mlx, ours = Side([arguments.python, *command, "mlx"]), Side([sys.executable, *command, "holdfast"])
-    total = differ = 0
-    reasons = {}
+    total, found = 0, {}
     for path, text in variants(mx):
         if not re.search(arguments.only, path):
             continue
         total += 1
-        expected, got = mlx.ask(text), ours.ask(text)
-        if same(expected, got):
+        expected, got = mlx.ask_again(text), ours.ask(text)
+        if not same(expected, got):
+            # What MLX reads or writes outside of an array may end its process, or not.
+            theirs = "ok" if kind_of(expected) == "crash" and got[0] == "error" else kind_of(expected)
+            found.setdefault((path, theirs, kind_of(got)), []).append((text, expected, got))
+    known = accepted()
+    if arguments.write:
+        with open(ACCEPTED_FILE, "w") as out:
+            for key, calls in sorted(found.items()):
+                out.write("\t".join([*key, known.get(key, ("?", 0))[0], str(len(calls))]) + "\n")
+    differ = 0
+    for key, calls in sorted(found.items()):
+        reason, count = known.get(key, ("none", 0))
+        if len(calls) <= count and not arguments.all:
             continue
-        reason = reason_for(text, expected, got)
-        if reason:
-            reasons[reason] = reasons.get(reason, 0) + 1
-        if not reason or arguments.all:
-            differ += not reason
-            print(f"{text}\n    mlx:  {str(expected)[:220]}\n    ours: {str(got)[:220]}" + (f"\n    {reason}" if reason else ""), flush=True)
-    for reason, count in sorted(reasons.items()):
-        print(f"{count} accepted: {reason}")
+        differ += max(0, len(calls) - count)
+        print(f"{key[0]}: MLX {key[1]}, ours {key[2]}: {len(calls)} calls, accepted {count} ({reason})")
+        for text, expected, got in calls:
+            print(f"  {text}\n    mlx:  {str(expected)[:220]}\n    ours: {str(got)[:220]}", flush=True)
+    if not arguments.only:
+        for key in sorted(known.keys() - found.keys()):
+            print(f"no difference any more: {' '.join(key)}; --write takes the row out")
+    for reason, text in REASONS.items():
+        print(f"{sum(len(calls) for key, calls in found.items() if known.get(key, ('',))[0] == reason)} accepted: {text}")
     print(f"{total} calls, {differ} differ")
     return 1 if differ else 0
 

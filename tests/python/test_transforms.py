@@ -179,6 +179,39 @@ def test_compile_shapeless():
     assert g(mx.ones(2)).tolist() == [2, 2] and g(mx.ones(3)).tolist() == [2, 2, 2] and len(calls) == 1
 
 
+def changed(x, key, value):
+    y = x + 0
+    y[key] = value
+    return y
+
+
+OPEN_SLICES = {
+    "from": lambda x: x[1:], "to": lambda x: x[:, :4], "ends": lambda x: x[-2:, 1:-1], "number": lambda x: x[-1] + x[0], "turned": lambda x: x[::-1, -2::-2],
+    "new axes": lambda x: x[None, 1, ..., None, :3], "whole": lambda x: x[:], "take": lambda x: x[mx.array([0, -1])], "elements": lambda x: x[mx.array([0, 1]), -1],
+    "split": lambda x: mx.split(x, 2, axis=-1)[1] * 2, "rows": lambda x: changed(x, slice(1, None), 7), "columns": lambda x: changed(x, (..., slice(None, -1)), x[:, 1:]),
+    "one row": lambda x: changed(x, -1, x[0]), "column": lambda x: changed(x, (slice(None), 0), x[:, 1]), "all": lambda x: changed(x, slice(None), 3.0),
+    "column of rows": lambda x: changed(x, (slice(None), None, 1), x[:, 0][:, None]), "at": lambda x: x.at[1:, 0].add(x[1:, 1]),
+    "mask": lambda x: changed(x, x[:, 0] > 5, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_SLICES)
+def test_compile_shapeless_with_slices(name):
+    f = OPEN_SLICES[name]
+    g = mx.compile(f, shapeless=True)
+    for shape in ((2, 4), (5, 8), (3, 6)):
+        x = mx.arange(shape[0] * shape[1], dtype=mx.float32).reshape(shape)
+        got, expected = g(x), f(x)
+        assert got.shape == expected.shape and got.tolist() == expected.tolist()
+
+
+def test_compile_shapeless_refuses_what_computes_with_sizes():
+    x = mx.zeros((2, 4, 3))
+    for f in (lambda x: x[mx.array([0]), mx.array([1])], lambda x: changed(x, mx.array([0]), 1.0)):
+        with pytest.raises(ValueError, match="does not know"):
+            mx.compile(f, shapeless=True)(x)
+
+
 def test_compile_with_state():
     state = {"count": mx.array(0), "list": [mx.array(1.0)]}
 

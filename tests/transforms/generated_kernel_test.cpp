@@ -13,8 +13,8 @@
 #include "base/fault.h"
 #include "exec/background.h"
 #include "exec/kernel_library.h"
+#include "kernels/cpu/generated_source.h"
 #include "kernels/cpu/instruction_set.h"
-#include "kernels/plan/generated_source.h"
 #include "ops/array_testing.h"
 #include "support/child.h"
 #include "transforms/compile_kernels_setting.h"
@@ -114,16 +114,17 @@ Arrays operands_of(Dtype dtype) {
 
 bool is_generated(int16_t op, int arity, Dtype operand, Dtype result) {
   FusedStep step{op, static_cast<uint8_t>(arity), {0, 1, 2}, result, operand, nullptr};
-  std::vector<kernels::GeneratedInput> inputs(2, {operand, kernels::InputAccess::element});
+  std::vector<kernels::cpu::GeneratedInput> inputs(2,
+                                                   {operand, kernels::cpu::InputAccess::element});
   if (arity == 3) {
     step.values[0] = 2;
     step.values[1] = 0;
     step.values[2] = 1;
-    inputs.push_back({bool_, kernels::InputAccess::element});
+    inputs.push_back({bool_, kernels::cpu::InputAccess::element});
   }
   const char is_output[] = {1};
   bool fuses = kernels::cpu::instruction_set() != kernels::cpu::InstructionSet::baseline;
-  return kernels::generated_source({&step, 1}, is_output, inputs, 1, fuses).has_value();
+  return kernels::cpu::generated_source({&step, 1}, is_output, inputs, 1, fuses).has_value();
 }
 
 }  // namespace
@@ -264,6 +265,7 @@ TEST_CASE_FIXTURE(OnCpu, "generated kernels: made in the background once they wo
   });
   array x = arange(0.0, 1 << 20, float32) / array(1e6f), y = array(0.5f);
   eval(x, y);
+  exec::wait_for_background();  // for what earlier test cases have begun
   KernelCacheStats before = kernel_cache_stats();
   array first = f({x, y})[0];
   eval(first);

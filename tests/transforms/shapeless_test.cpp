@@ -127,6 +127,49 @@ TEST_CASE("shapeless compile: shapes that follow") {
          return Arrays{slice(in[0], array({1}), {0}, {1, 3}),
                        slice_update(in[0], zeros({1, 1}), array({0, 1}), {0, 1})};
        }},
+      {"slices",
+       [](const Arrays& in) {
+         return Arrays{slice(in[0], {1, 0}, {2, 100}),
+                       slice(in[0], {-2, 1}, {100, -1}),
+                       slice(in[0], {0, -1}, {2, -100}, {1, -2}),
+                       take(in[0], -1, 1),
+                       take(in[0], 1, 0),
+                       flip(in[0], 1),
+                       diff(in[0])};
+       }},
+      {"parts",
+       [](const Arrays& in) {
+         Arrays all = split(in[0], 2, 0);
+         for (const array& part : split(in[0], Shape{1, -1}, 1)) all.push_back(part);
+         return all;
+       }},
+      {"slices that are replaced",
+       [](const Arrays& in) {
+         array row = slice(in[0], {0, 0}, {1, 100}) * array(2.0f);
+         return Arrays{slice_update(in[0], row, {-2, 0}, {100, 100}),
+                       slice_update(in[0], array(3.0f), {0, 1}, {100, -1}),
+                       slice_update_add(in[0], row, {1, 0}, {2, 100}),
+                       slice_update_max(in[0], array(0.5f), {0, 0}, {100, 100}, {1, 2}),
+                       slice_update(in[0], in[0], {0, 0}, {100, 100})};
+       }},
+      {"derivative of slices", loss([](const array& x) {
+         array changed = slice_update(x, sin(slice(x, {0, 0}, {1, 100})), {1, 0}, {2, 100});
+         return sum(square(slice(changed, {0, 1}, {100, 100}))) + sum(take(x, -1, 0) * array(3.0f));
+       })},
+      {"derivative of a padded array",
+       loss([](const array& x) { return sum(square(pad(x, std::pair{1, 0})) * array(2.0f)); })},
+      {"mapped slices",
+       [](const Arrays& in) {
+         return vmap(Function([](const Arrays& x) {
+           array part = slice(x[0], {1}, {-1});
+           return Arrays{part, slice_update(x[0], part * part, {0}, {-2})};
+         }))(in);
+       }},
+      {"matrices by number",
+       [](const Arrays& in) {
+         array matrices = expand_dims(in[0], {0, -1}), others = expand_dims(in[0], -2);
+         return Arrays{gather_mm(matrices, others, array({0, 1}), array({1, 0}))};
+       }},
       {"derivative of a sum", loss([](const array& x) { return sum(x * x); })},
       {"derivative of a mean", loss([](const array& x) { return mean(square(x)); })},
       {"derivative of a flat array", loss([](const array& x) { return sum(square(flatten(x))); })},
@@ -250,4 +293,55 @@ TEST_CASE("shapeless compile: low-bit products, scatters and searches follow the
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(compiled_put({numbered({4, 3}), array({1, 3}), numbered({2, 1, 4})}),
                        doctest::Contains("[scatter_add] expected updates"), std::invalid_argument);
+}
+
+TEST_CASE("shapeless compile: products with low-bit matrices by number follow their inputs") {
+  std::vector<array> packed = quantize(numbered({3, 8, 64}), 32, 4);
+  // Without numbers for x each of its matrices is multiplied by the one of its place.
+  Function plain = [&](const Arrays& in) {
+    return Arrays{
+        gather_qmm(in[0], packed[0], packed[1], packed[2], std::nullopt, in[1], true, 32, 4),
+        gather_qmm(in[0], packed[0], packed[1], packed[2], in[1], std::nullopt, true, 32, 4)};
+  };
+  Function compiled = compile(plain, true);
+  for (int size : {3, 1}) {
+    Arrays in = {numbered({size, 2, 64}), size == 3 ? array({2, 0, 1}) : array({0})};
+    Arrays got = compiled(in), expected = plain(in);
+    for (size_t k = 0; k < got.size(); ++k) CHECK(has_same_bits(got[k], expected[k]));
+  }
+  Function slope = [&](const Arrays& in) {
+    return vjp(plain, {in[0], in[1]}, {ones({3, 2, 8}), ones({3, 2, 8})}).second;
+  };
+  CHECK_THROWS_AS(compile(slope, true)({numbered({3, 2, 64}), array({2, 0, 1})}),
+                  std::invalid_argument);
+}
+
+TEST_CASE("shapeless compile: a kernel of the user's is right for the shapes of its call") {
+  if (!metal::is_available()) return;
+  auto kernel = fast::metal_kernel("doubled", {"x"}, {"y"},
+                                   "uint i = thread_position_in_grid.x; y[i] = 2 * x[i];");
+  Function plain = [&](const Arrays& in) {
+    int size = static_cast<int>(in[0].size());
+    return Arrays{kernel({in[0]}, {in[0].shape()}, {float32}, {size, 1, 1}, {size, 1, 1}, {},
+                         std::nullopt, false, {})[0] +
+                  sum(in[1])};
+  };
+  Function compiled = compile(plain, true);
+  for (int other : {2, 5}) {
+    Arrays in = {numbered({3, 4}), numbered({other})};
+    CHECK(has_same_bits(compiled(in)[0], plain(in)[0]));
+  }
+  CHECK_THROWS_WITH_AS(compiled({numbered({2, 4}), numbered({2})}),
+                       doctest::Contains("numbers of the call that was traced"),
+                       std::invalid_argument);
+  TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(
+      export_function(folder / "f", plain, {numbered({3, 4}), numbered({2})}, true),
+      doctest::Contains("doubled"), std::invalid_argument);
+}
+
+TEST_CASE("shapeless compile: negative sizes that are no -1 name no dimension") {
+  Function f =
+      compile(Function([](const Arrays& in) { return Arrays{reshape(in[0], {-2, 6})}; }), true);
+  CHECK_THROWS_AS(f({numbered({4, 6})}), std::invalid_argument);
 }

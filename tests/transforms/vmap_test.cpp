@@ -138,3 +138,11 @@ TEST_CASE_FIXTURE(OnCpu, "vmap of what has no row") {
     }
   }
 }
+
+TEST_CASE("vmap: axes that are negative and not -1 are refused when it is made") {
+  auto same = [](const std::vector<array>& a) { return a; };
+  CHECK_NOTHROW(vmap(same, {-1, 0}, {-1}));
+  CHECK_THROWS_WITH_AS(vmap(same, {0, -2}), doctest::Contains("[vmap]"), std::invalid_argument);
+  CHECK_THROWS_AS(vmap(same, {0}, {-2}), std::invalid_argument);
+  CHECK_THROWS_AS(vmap([](const array& a) { return a; }, -2), std::invalid_argument);
+}

@@ -48,6 +48,30 @@ struct Blocked {
   sync::Atomic<bool> runs{false}, may_end{false};
 };
 
+// A device whose lists complete when it is told to.
+class Elsewhere final : public exec::Scheduler, public exec::Device {
+ public:
+  Elsewhere() : Device(exec::host_memory(), *this) {}
+  std::unique_ptr<exec::DeviceQueue> create_queue() override {
+    return std::make_unique<exec::DeviceQueue>(*this);
+  }
+  void submit(exec::CommandList&, bool) noexcept override {}
+  void help(exec::DeviceQueue&) noexcept override { helps.fetch_add(1); }
+  void kick(exec::DeviceQueue&) noexcept override { kicks.fetch_add(1); }
+  bool wait(exec::DeviceQueue&, uint64_t, std::optional<sync::Clock::time_point>) override {
+    return false;
+  }
+  void shut_down(std::chrono::nanoseconds) noexcept override {}
+  void completed_elsewhere() noexcept override {}
+
+  void complete(exec::DeviceQueue& queue, uint64_t serial) {
+    queue.completed.store(serial);
+    if (is_awaited(queue)) notify_others(queue);
+  }
+
+  sync::Atomic<int> helps{0}, kicks{0};
+};
+
 }  // namespace
 
 TEST_CASE("device: no worker is woken while every core has a thread to run") {
@@ -122,4 +146,25 @@ TEST_CASE("device: threads may submit and wait while it is shut down") {
     is_shut_down.store(true);
     for (sync::Thread& thread : threads) thread.join();
   }
+}
+
+// A thread that ends waits for its work with a deadline: it may run nothing any more.
+TEST_CASE("device: who waits with a deadline does not run what another device has to run first") {
+  std::unique_ptr<exec::Device> device = exec::make_cpu_device(2);
+  Elsewhere other;
+  std::unique_ptr<exec::DeviceQueue> first = other.create_queue();
+  Blocked second(*device);
+  second.may_end.store(true);
+  second.list.waits.push_back({first.get(), 1});
+  device->submit(second.list, true);
+  CHECK(!device->wait(*second.queue, 1, sync::now() + std::chrono::milliseconds(1)));
+  CHECK(other.helps.load() == 0);
+  CHECK(other.kicks.load() > 0);
+  sync::Thread waiter("waiter", [&] { device->wait(*second.queue, 1, std::nullopt); });
+  CHECK(eventually([&] { return other.helps.load() > 0; }));
+  CHECK(!second.runs.load());
+  other.complete(*first, 1);
+  waiter.join();
+  CHECK(second.runs.load());
+  device->shut_down(std::chrono::seconds(5));
 }

@@ -39,6 +39,9 @@ TEST_CASE("stream: a stream of one device with the name of another, and other de
       message_of([&] { eval(add(array(1.0f), array(2.0f), Stream(s.index, Device::gpu))); });
   CHECK(of_op.find("expected a stream of the gpu") != std::string::npos);
   CHECK(of_op.find("is of the cpu") != std::string::npos);
+  CHECK(message_of([&] { synchronize(Stream(s.index, Device(Device::cpu, 1))); }) ==
+        "[stream] expected a stream of the cpu with index 1, got stream " + number +
+            ", which is of the cpu");
   CHECK(message_of([] { ones({2}, float32, Device(Device::gpu, 7)); }) ==
         "[default_stream] there is one gpu device, got index 7");
   CHECK(message_of([] { StreamContext context(Device(Device::cpu, 1)); }) ==

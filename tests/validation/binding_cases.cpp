@@ -190,14 +190,14 @@ void weights(int layers, bool rebinds, bool reads_last = true) {
       dispatched->arguments = arguments;
       dispatched->argument_count = 2;
       dispatched->addresses = static_cast<void**>(queue.parameters(2 * sizeof(void*), 8));
-      exec::Command command;
+      queue.retain(*kernel);
+      exec::Command& command = queue.begin_command();
       command.kind = exec::Command::Kind::dispatch;
       command.detail = "dispatch";
       command.pipeline = kernel.get();
       command.pipeline_identity = kernel->identity();
       command.dispatch = dispatched;
-      queue.retain(*kernel);
-      queue.add(std::move(command), nullptr);
+      queue.end_command();
     }
   }));
 }

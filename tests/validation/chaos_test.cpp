@@ -123,6 +123,25 @@ Values adopted_memory() {
   return total;
 }
 
+// Arrays cross between devices; the host writes and reads between their uses.
+Values two_devices() {
+  OwnStream host, gpu(Device::gpu);
+  array x = counting(48), total = zeros({48}, int32, gpu);
+  for (int i = 0; i < 6; ++i) {
+    array y = multiply(x, array(i + 1), gpu);
+    array z = add(y, x, host);
+    total = add(total, subtract(z, slice(y, {0}, {48}, gpu), i % 2 == 0 ? gpu : host), gpu);
+    array w = multiply(y, array(3), gpu);
+    async_eval(w);
+    total = add(total, w, host);
+    eval(z, total);  // nothing reads z any more
+    z.data<int32_t>()[i] += 1000;
+    total = add(total, z, i % 2 == 0 ? host : gpu);
+    x = i % 2 == 0 ? z : y;
+  }
+  return values(contiguous(total, false, host));
+}
+
 // What fails, fails with the same words, and nothing else does.
 Values failures() {
   OwnStream s;
@@ -167,6 +186,7 @@ constexpr Program corpus[] = {
     {"temporaries and drops", temporaries_and_drops},
     {"a graph shared by threads", shared_by_threads},
     {"adopted memory", adopted_memory},
+    {"two devices", two_devices},
     {"failures", failures},
     {"derivatives", derivatives},
 };

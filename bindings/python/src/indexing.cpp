@@ -5,9 +5,11 @@
 // makes a new axis; an ellipsis stands for as many full slices as are missing. Where there are
 // arrays, ints count as arrays too, all broadcast, and their common shape takes the place of their
 // axes, or stands first if something is between them.
+#include <algorithm>
 #include <limits>
 
 #include <holdfast/ops.h>
+#include <holdfast/tracing.h>
 #include <holdfast/utils.h>
 
 #include "arguments.h"
@@ -17,11 +19,13 @@ namespace holdfast::python {
 
 namespace {
 
+constexpr int to_the_end = std::numeric_limits<int>::max();
+
 struct Item {
   enum Kind { integer, range, indices, new_axis } kind;
   int axis = 0;                                // which one it consumes
+  int start = 0, stop = to_the_end, step = 1;  // as they were given, cut to the range of an int
   int first = 0;                               // integer: the index, not negative; range: start
-  int step = 1;                                // range
   int count = 0;                               // range: how many
   bool full = false;                           // range: the whole axis, forwards
   std::optional<array> values = std::nullopt;  // indices
@@ -31,6 +35,16 @@ struct Key {
   std::vector<Item> items;
   bool has_arrays = false;
 };
+
+// In a trace for any shape the sizes of `a` are those of an example.
+bool has_open_shape(const array& a) { return detail::in_dynamic_tracing() && a.is_tracer(); }
+
+void refuse_open_shape(const array& a, const char* what) {
+  if (!has_open_shape(a)) return;
+  raise(PyExc_ValueError, std::string(what) +
+                              " computes with the sizes of the array, which a trace for any shape "
+                              "does not know; compile or export the function without shapeless");
+}
 
 int checked_index(PyObject* number, int size, int axis) {
   int index = to_int(number);
@@ -43,7 +57,15 @@ int checked_index(PyObject* number, int size, int axis) {
   return place;
 }
 
-Item range_item(PyObject* slice, int size, int axis) {
+Item integer_item(PyObject* number, int size, int axis) {
+  Item item{Item::integer, axis};
+  item.first = checked_index(number, size, axis);
+  item.start = to_int(number);
+  item.stop = item.start == -1 ? to_the_end : item.start + 1;
+  return item;
+}
+
+Item range_item(PyObject* slice, int size, int axis, bool is_open) {
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(slice, &start, &stop, &step) != 0) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
@@ -51,12 +73,15 @@ Item range_item(PyObject* slice, int size, int axis) {
     raise(PyExc_ValueError, "slice indices must be ints or None");
   }
   Item item{Item::range, axis};
+  // A step beyond the end reaches one element, like the largest step that fits.
+  constexpr Py_ssize_t largest = to_the_end, smallest = std::numeric_limits<int>::min();
+  item.step = static_cast<int>(std::clamp(step, -largest, largest));
+  item.start = static_cast<int>(std::clamp(start, smallest, largest));
+  item.stop = static_cast<int>(std::clamp(stop, smallest, largest));
   item.count = static_cast<int>(PySlice_AdjustIndices(size, &start, &stop, step));
   item.first = static_cast<int>(start);
-  // A step beyond the end reaches one element, like the largest step that fits.
-  constexpr Py_ssize_t largest = std::numeric_limits<int>::max();
-  item.step = static_cast<int>(step > largest ? largest : step < -largest ? -largest : step);
-  item.full = item.first == 0 && item.step == 1 && item.count == size;
+  item.full = item.first == 0 && item.step == 1 &&
+              (is_open ? item.stop == to_the_end && item.start == 0 : item.count == size);
   return item;
 }
 
@@ -150,7 +175,7 @@ Key parse_key(const array& a, PyObject* key) {
       full_ranges(ndim - consumed);
     } else if (PySlice_Check(item)) {
       int size = a.shape()[static_cast<size_t>(axis)];
-      result.items.push_back(range_item(item, size, axis++));
+      result.items.push_back(range_item(item, size, axis++, has_open_shape(a)));
     } else if (std::optional<array>& values = arrays[static_cast<size_t>(i)]) {
       result.has_arrays = true;
       auto add = [&](array indices) {
@@ -170,16 +195,9 @@ Key parse_key(const array& a, PyObject* key) {
         check_index_dtype(*values);
         add(*values);
       }
-    } else if (PyLong_Check(item) && !PyBool_Check(item)) {
-      Item place{Item::integer, axis};
-      place.first = checked_index(item, a.shape()[static_cast<size_t>(axis)], axis);
-      ++axis;
-      result.items.push_back(std::move(place));
     } else if (PyIndex_Check(item) && !PyBool_Check(item)) {
-      Item place{Item::integer, axis};
-      place.first = checked_index(item, a.shape()[static_cast<size_t>(axis)], axis);
+      result.items.push_back(integer_item(item, a.shape()[static_cast<size_t>(axis)], axis));
       ++axis;
-      result.items.push_back(std::move(place));
     } else {
       raise(PyExc_ValueError, "cannot index an array with a " + type_name(item));
     }
@@ -193,28 +211,16 @@ struct Ranges {
   bool full = true;
 };
 
-// The ranges of all axes; ints are ranges of one, arrays take the whole axis.
-Ranges ranges_of(const array& a, const Key& key) {
+// The ranges of all axes, as they were given; ints are ranges of one, arrays take the whole axis.
+Ranges ranges_of(const Key& key) {
   Ranges ranges;
   for (const Item& item : key.items) {
     if (item.kind == Item::new_axis) continue;
-    int size = a.shape()[static_cast<size_t>(item.axis)];
-    int first = item.kind == Item::indices ? 0 : item.first;
-    int count = item.kind == Item::indices ? size : item.kind == Item::integer ? 1 : item.count;
-    int step = item.kind == Item::range ? item.step : 1;
     if (item.kind == Item::integer || (item.kind == Item::range && !item.full)) ranges.full = false;
-    int64_t stop = int64_t{first} + int64_t{step} * count;
-    if (count == 0) {
-      stop = first = 0;
-      step = 1;
-    } else if (step > 0) {
-      stop = std::min<int64_t>(stop, size);
-    } else if (stop < 0) {
-      stop = -int64_t{size} - 1;  // down to the first element
-    }
-    ranges.start.push_back(first);
-    ranges.stop.push_back(static_cast<ShapeElem>(stop));
-    ranges.step.push_back(step);
+    bool is_whole = item.kind == Item::indices;
+    ranges.start.push_back(is_whole ? 0 : item.start);
+    ranges.stop.push_back(is_whole ? to_the_end : item.stop);
+    ranges.step.push_back(is_whole ? 1 : item.step);
   }
   return ranges;
 }
@@ -230,7 +236,7 @@ Shape basic_shape(const Key& key) {
 }
 
 array basic_index(const array& a, const Key& key) {
-  Ranges ranges = ranges_of(a, key);
+  Ranges ranges = ranges_of(key);
   array result = ranges.full ? a : slice(a, ranges.start, ranges.stop, ranges.step);
   std::vector<int> dropped, made;
   int axis = 0, place = 0;
@@ -296,20 +302,21 @@ array array_index(const array& a, const Key& key) {
   for (Item& item : ranges_only.items) {
     if (item.kind == Item::integer) item.kind = Item::indices;  // stays whole
   }
-  Ranges ranges = ranges_of(a, ranges_only);
+  Ranges ranges = ranges_of(ranges_only);
   array source = ranges.full ? a : slice(a, ranges.start, ranges.stop, ranges.step);
 
   std::vector<array> indices;
   std::vector<int> axes;
   for (const Item& item : key.items) {
     if (item.kind == Item::indices) indices.push_back(*item.values);
-    if (item.kind == Item::integer) indices.push_back(array(item.first));
+    if (item.kind == Item::integer) indices.push_back(array(item.start));
     if (item.kind == Item::indices || item.kind == Item::integer) axes.push_back(item.axis);
   }
   array result = source;
   if (indices.size() == 1) {
     result = take(source, indices[0], axes[0]);
   } else {
+    if (axes.size() < source.ndim()) refuse_open_shape(a, "indexing some axes with several arrays");
     Shape window = source.shape();
     for (int axis : axes) window[static_cast<size_t>(axis)] = 1;
     result = gather(source, indices, axes, window);
@@ -329,21 +336,38 @@ array array_index(const array& a, const Key& key) {
 }
 
 // The value with the dimensions of the target; leading ones may be too many.
+array without_leading_ones(array value, size_t ndim) {
+  while (value.ndim() > ndim && value.shape()[0] == 1) value = squeeze(value, 0);
+  return value;
+}
 array fitted(array value, const Shape& target) {
-  while (value.ndim() > target.size() && value.shape()[0] == 1) value = squeeze(value, 0);
-  return broadcast_to(value, target);
+  return broadcast_to(without_leading_ones(std::move(value), target.size()), target);
+}
+
+// The value with an axis for each int and without the new ones: as an update of the ranges, to
+// which it broadcasts.
+array with_axes_of_ranges(const array& value, const Key& key) {
+  std::vector<int> dropped, made;
+  int left = static_cast<int>(value.ndim());  // dimensions of the value that have no item yet
+  int behind = 0;                             // axes behind the item
+  for (size_t i = key.items.size(); i-- > 0 && left > 0;) {
+    const Item& item = key.items[i];
+    if (item.kind == Item::new_axis) dropped.push_back(left - 1);
+    if (item.kind == Item::integer) made.push_back(-1 - behind);
+    if (item.kind != Item::integer) --left;
+    if (item.kind != Item::new_axis) ++behind;
+  }
+  array result = dropped.empty() ? value : squeeze(value, dropped);
+  return made.empty() ? result : expand_dims(result, made);
 }
 
 array basic_update(const array& a, const Key& key, const array& value, Update how) {
-  Ranges ranges = ranges_of(a, key);
-  array wanted = fitted(value, basic_shape(key));
-  Shape whole;  // with an axis for each int and without the new ones
-  for (const Item& item : key.items) {
-    if (item.kind == Item::integer) whole.push_back(1);
-    if (item.kind == Item::range) whole.push_back(item.count);
-  }
-  if (whole != wanted.shape()) wanted = reshape(wanted, whole);
-  if (wanted.size() == 0) return a;
+  Ranges ranges = ranges_of(key);
+  Shape target = basic_shape(key);
+  array wanted = without_leading_ones(value, target.size());
+  if (broadcast_shapes(wanted.shape(), target) != target) broadcast_to(wanted, target);  // throws
+  if (!has_open_shape(a) && std::find(target.begin(), target.end(), 0) != target.end()) return a;
+  wanted = with_axes_of_ranges(wanted, key);
   using Function = array (*)(const array&, const array&, Shape, Shape, Shape, StreamOrDevice);
   static constexpr Function functions[] = {&slice_update, &slice_update_add, &slice_update_prod,
                                            &slice_update_max, &slice_update_min};
@@ -355,7 +379,10 @@ array array_update(const array& a, const Key& key, const array& value, Update ho
   int block = static_cast<int>(layout.block.size());
   // Ranges that are not whole become indices too; whole ones are the window of each update.
   int partial = 0;
-  for (const Item& item : key.items) partial += item.kind == Item::range && !item.full;
+  for (const Item& item : key.items) {
+    if (item.kind == Item::range) refuse_open_shape(a, "changing slices at indices of an array");
+    partial += item.kind == Item::range && !item.full;
+  }
 
   Shape result_shape;  // of a[key] without new axes: ranges, the block, ranges
   size_t before = 0;
@@ -433,21 +460,22 @@ std::optional<array> masked_update(const array& a, PyObject* key, const array& v
     if (how != Update::set) return std::nullopt;
     return masked_scatter(a, *mask, value);
   }
-  Shape shape = mask->shape();
-  shape.resize(a.ndim(), 1);
+  array seen = *mask;
+  while (seen.ndim() < a.ndim()) seen = expand_dims(seen, -1);
   array changed = value;
   if (how == Update::add) changed = add(a, value);
   if (how == Update::multiply) changed = multiply(a, value);
   if (how == Update::maximum) changed = maximum(a, value);
   if (how == Update::minimum) changed = minimum(a, value);
-  return where(reshape(*mask, shape), changed, a);
+  return where(seen, changed, a);
 }
 
 }  // namespace
 
 array index(const array& a, PyObject* key) {
   if (PyLong_Check(key) && !PyBool_Check(key) && a.ndim() > 0) {
-    return take(a, checked_index(key, a.shape()[0], 0), 0);
+    checked_index(key, a.shape()[0], 0);
+    return take(a, to_int(key), 0);
   }
   Key parsed = parse_key(a, key);
   return parsed.has_arrays ? array_index(a, parsed) : basic_index(a, parsed);

@@ -87,7 +87,7 @@ class GpuDevice final : public exec::Scheduler, public exec::Device {
       lock.unlock();
       if (foreign && !deadline) {
         // What it waits for may wait for a thread to run it.
-        deadline ? foreign->device.kick(*foreign) : foreign->device.help(*foreign);
+        foreign->device.help(*foreign);
         if (std::exchange(helped, foreign) != foreign) foreign->device.kick(*foreign);
         if (is_completed()) break;
       } else if (foreign && helped != foreign) {

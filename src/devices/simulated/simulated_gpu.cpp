@@ -1,10 +1,14 @@
 #include "devices/simulated/simulated_gpu.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+
+#include "base/environment.h"
+#include "base/pass_on_signal.h"
 
 namespace holdfast::exec {
 namespace {
@@ -26,6 +30,28 @@ const Window& window() {
     throw std::runtime_error("[simulated gpu] cannot reserve addresses for its memory");
   }();
   return made;
+}
+
+struct sigaction handler_before{};
+
+// Says what the process ends with when the host uses an address of this memory.
+void name_stray_access(int signal, siginfo_t* info, void* context) {
+  if (is_simulated_address(info->si_addr)) {
+    static constexpr char text[] =
+        "[holdfast] the host used an address in the memory of the simulated gpu, which only "
+        "commands can reach; array::data() copies elements to the host\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, text, sizeof(text) - 1);
+  }
+  pass_on_signal(handler_before, signal, info, context);
+}
+
+void install_handler() {
+  if (!environment::settings().catch_faults) return;
+  struct sigaction action{};
+  action.sa_sigaction = name_stray_access;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigaction(SIGSEGV, &action, &handler_before);
 }
 
 class SimulatedMemory final : public MemorySpace {
@@ -82,6 +108,7 @@ class SimulatedGpu final : public Device {
 std::unique_ptr<Device> make_simulated_gpu(CpuDevice& cores) {
   static MemorySpace* memory = new SimulatedMemory;
   window();
+  install_handler();
   return std::make_unique<SimulatedGpu>(*memory, cores);
 }
 

@@ -11,8 +11,8 @@ namespace holdfast::exec {
 // Its lists run on the workers of `cores`.
 std::unique_ptr<Device> make_simulated_gpu(CpuDevice& cores);
 
-// Is `address` one of simulated GPU memory? The host that uses it is stopped there: the process
-// dies with a signal.
+// Is `address` one of simulated GPU memory? The process of a host that uses it ends with SIGSEGV,
+// and a line on stderr that says so (HOLDFAST_CATCH_FAULTS).
 bool is_simulated_address(const void* address);
 
 }  // namespace holdfast::exec

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/of_this_thread.h"
 #include "kernels/cpu/copy.h"
 
 namespace holdfast::kernels::cpu {
@@ -21,14 +22,12 @@ char* scratch(size_t bytes) {
   struct Memory {
     char* bytes = nullptr;
     size_t size = 0;
-    // Destructors that run later on this thread may evaluate: they start afresh.
-    ~Memory() {
-      std::free(bytes);
-      bytes = nullptr;
-      size = 0;
-    }
+    Memory() = default;
+    ~Memory() { std::free(bytes); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
   };
-  static thread_local Memory memory;
+  Memory& memory = of_this_thread<Memory>();
   if (memory.size < bytes) {
     std::free(memory.bytes);
     memory.size = 0;

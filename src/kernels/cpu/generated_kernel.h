@@ -15,7 +15,7 @@
 #include "base/sync.h"
 #include "exec/kernel_library.h"
 #include "graph/op.h"
-#include "kernels/plan/generated_source.h"
+#include "kernels/cpu/generated_source.h"
 
 namespace holdfast::kernels::cpu {
 

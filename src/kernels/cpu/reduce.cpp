@@ -43,14 +43,10 @@ ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output,
                        std::span<const int> axes)
     : kernel_(&reduce_kernel(op, input, output)),
       item_size_(item_size(input)),
-      output_item_size_(item_size(output)) {
-  ReducedLayout layout = reduced_layout(op, shape, strides, axes);
-  // Walk along whichever side is closer together in memory.
-  columns_ = layout.has_columns();
-  base_offset_ = layout.base;
-  kept_ = std::move(layout.kept);
-  reduced_ = std::move(layout.reduced);
-  if (kept_.size == 0) return;  // no output: no tasks
+      output_item_size_(item_size(output)),
+      layout_(reduced_layout(op, shape, strides, axes)),
+      columns_(layout_.has_columns()) {
+  if (layout_.kept.size == 0) return;  // no output: no tasks
   if (columns_) {
     plan_columns();
   } else {
@@ -59,28 +55,27 @@ ReducePlan::ReducePlan(ReduceOp op, Dtype::Val input, Dtype::Val output,
 }
 
 void ReducePlan::plan_rows() {
-  int64_t length = reduced_.size;
+  int64_t length = layout_.reduced.size;
   outputs_per_task_ = std::max<int64_t>(1, reduce_task_elements / std::max<int64_t>(1, length));
   chunk_ = length;
-  if (length >= 2 * reduce_task_elements && kept_.size < enough_tasks) {
+  if (length >= 2 * reduce_task_elements && layout_.kept.size < enough_tasks) {
     chunk_ = reduce_task_elements;
     chunks_ = divide_up(length, chunk_);
     outputs_per_task_ = 1;
   }
-  first_tasks_ = divide_up(kept_.size, outputs_per_task_) * chunks_;
+  first_tasks_ = divide_up(layout_.kept.size, outputs_per_task_) * chunks_;
   if (chunks_ > 1) {
     combine_tasks_ = 1;  // fewer than enough_tasks outputs
-    scratch_bytes_ = static_cast<size_t>(kept_.size * chunks_) * kernel_->state_size;
+    scratch_bytes_ = static_cast<size_t>(layout_.kept.size * chunks_) * kernel_->state_size;
   }
 }
 
 void ReducePlan::plan_columns() {
-  int64_t inner = kept_.shape.back();
-  int64_t outer = kept_.size / inner;
-  int64_t length = reduced_.size;
+  int64_t inner = layout_.kept.shape.back();
+  int64_t outer = layout_.kept.size / inner;
+  int64_t length = layout_.reduced.size;
   columns_per_task_ = std::min(inner, max_columns);
   column_blocks_ = divide_up(inner, columns_per_task_);
-  line_ = {inner, {inner}, {kept_.strides.back()}};
   chunk_ = length;
   if (outer * column_blocks_ < enough_tasks &&
       length * columns_per_task_ >= 2 * reduce_task_elements) {
@@ -91,25 +86,25 @@ void ReducePlan::plan_columns() {
   }
   first_tasks_ = outer * column_blocks_ * chunks_;
   if (chunks_ > 1) {
-    combine_tasks_ = divide_up(kept_.size, combined_columns);
-    scratch_bytes_ = static_cast<size_t>(kept_.size * chunks_) * kernel_->state_size;
+    combine_tasks_ = divide_up(layout_.kept.size, combined_columns);
+    scratch_bytes_ = static_cast<size_t>(layout_.kept.size * chunks_) * kernel_->state_size;
   }
 }
 
 // Adds positions [begin, end) of the reduced layout to one state.
 void ReducePlan::reduce_one(const char* base, int64_t begin, int64_t end, void* state) const {
-  if (reduced_.shape.empty() || reduced_.strides.back() == 1) {
-    Odometer at(reduced_, begin);
+  if (layout_.reduced.shape.empty() || layout_.reduced.strides.back() == 1) {
+    Odometer at(layout_.reduced, begin);
     for (int64_t i = begin; i < end;) {
       int64_t count = std::min(at.run(), end - i);
       const char* from = base + at.offset() * static_cast<int64_t>(item_size_);
       int64_t rows = 1, stride = 0;
-      size_t dimensions = reduced_.shape.size();
-      if (dimensions >= 2 && count == reduced_.shape.back()) {
+      size_t dimensions = layout_.reduced.shape.size();
+      if (dimensions >= 2 && count == layout_.reduced.shape.back()) {
         // Whole rows of the two innermost dimensions go in one call.
-        int64_t row = i / count % reduced_.shape[dimensions - 2];
-        rows = std::min((end - i) / count, reduced_.shape[dimensions - 2] - row);
-        stride = reduced_.strides[dimensions - 2];
+        int64_t row = i / count % layout_.reduced.shape[dimensions - 2];
+        rows = std::min((end - i) / count, layout_.reduced.shape[dimensions - 2] - row);
+        stride = layout_.reduced.strides[dimensions - 2];
       }
       kernel_->rows_to_one(from, rows, stride, count, i, state);
       for (int64_t r = 0; r < rows; ++r) at.advance(count);
@@ -121,7 +116,7 @@ void ReducePlan::reduce_one(const char* base, int64_t begin, int64_t end, void* 
   int64_t step = staged_bytes / static_cast<int64_t>(item_size_);
   for (int64_t i = begin; i < end; i += step) {
     int64_t count = std::min(step, end - i);
-    gather_range(base, reduced_, item_size_, i, i + count, staged);
+    gather_range(base, layout_.reduced, item_size_, i, i + count, staged);
     kernel_->rows_to_one(staged, 1, 0, count, i, state);
   }
 }
@@ -130,29 +125,30 @@ void ReducePlan::run_rows(int64_t task, const char* input, char* output, char* s
   if (chunks_ > 1) {
     int64_t chunk = task % chunks_;
     int64_t first = task / chunks_;
-    const char* base = input + offset_at(kept_, first) * static_cast<int64_t>(item_size_);
+    const char* base = input + offset_at(layout_.kept, first) * static_cast<int64_t>(item_size_);
     char* state = scratch + static_cast<size_t>(task) * kernel_->state_size;
     kernel_->initialise(state, 1);
-    reduce_one(base, chunk * chunk_, std::min(reduced_.size, (chunk + 1) * chunk_), state);
+    reduce_one(base, chunk * chunk_, std::min(layout_.reduced.size, (chunk + 1) * chunk_), state);
     return;
   }
   constexpr int64_t batch = 256;
   alignas(64) char states[batch * max_state_bytes];
   int64_t begin = task * outputs_per_task_;
-  int64_t end = std::min(kept_.size, begin + outputs_per_task_);
-  bool plain = reduced_.shape.empty() || (reduced_.shape.size() == 1 && reduced_.strides[0] == 1);
-  int64_t kept_stride = kept_.strides.empty() ? 0 : kept_.strides.back();
-  Odometer at(kept_, begin);
+  int64_t end = std::min(layout_.kept.size, begin + outputs_per_task_);
+  bool plain = layout_.reduced.shape.empty() ||
+               (layout_.reduced.shape.size() == 1 && layout_.reduced.strides[0] == 1);
+  int64_t kept_stride = layout_.kept.strides.empty() ? 0 : layout_.kept.strides.back();
+  Odometer at(layout_.kept, begin);
   for (int64_t i = begin; i < end;) {
     int64_t count = std::min({batch, at.run(), end - i});
     const char* base = input + at.offset() * static_cast<int64_t>(item_size_);
     kernel_->initialise(states, count);
     if (plain) {
-      kernel_->rows(base, count, kept_stride, reduced_.size, 0, states);
+      kernel_->rows(base, count, kept_stride, layout_.reduced.size, 0, states);
     } else {
       for (int64_t j = 0; j < count; ++j) {
-        reduce_one(base + j * kept_stride * static_cast<int64_t>(item_size_), 0, reduced_.size,
-                   states + static_cast<size_t>(j) * kernel_->state_size);
+        reduce_one(base + j * kept_stride * static_cast<int64_t>(item_size_), 0,
+                   layout_.reduced.size, states + static_cast<size_t>(j) * kernel_->state_size);
       }
     }
     kernel_->finish(states, count, output + static_cast<size_t>(i) * output_item_size_);
@@ -165,24 +161,25 @@ void ReducePlan::run_columns(int64_t task, const char* input, char* output, char
   int64_t chunk = task % chunks_;
   int64_t block = task / chunks_ % column_blocks_;
   int64_t outer = task / chunks_ / column_blocks_;
-  int64_t inner = kept_.shape.back();
-  int64_t inner_stride = kept_.strides.back();
+  int64_t inner = layout_.kept.shape.back();
+  int64_t inner_stride = layout_.kept.strides.back();
   int64_t first_column = block * columns_per_task_;
   int64_t columns = std::min(columns_per_task_, inner - first_column);
   int64_t first_output = outer * inner + first_column;
   int64_t begin = chunk * chunk_;
-  int64_t end = std::min(reduced_.size, begin + chunk_);
+  int64_t end = std::min(layout_.reduced.size, begin + chunk_);
   auto item = static_cast<int64_t>(item_size_);
-  const char* base = input + offset_at(kept_, first_output) * item;
+  const char* base = input + offset_at(layout_.kept, first_output) * item;
 
   alignas(64) char own_states[max_columns * max_state_bytes];
-  char* states = chunks_ > 1 ? scratch + static_cast<size_t>(chunk * kept_.size + first_output) *
-                                             kernel_->state_size
-                             : own_states;
+  char* states = chunks_ > 1
+                     ? scratch + static_cast<size_t>(chunk * layout_.kept.size + first_output) *
+                                     kernel_->state_size
+                     : own_states;
   kernel_->initialise(states, columns);
   if (inner_stride == 1) {
-    int64_t row_stride = reduced_.strides.back();
-    Odometer at(reduced_, begin);
+    int64_t row_stride = layout_.reduced.strides.back();
+    Odometer at(layout_.reduced, begin);
     for (int64_t i = begin; i < end;) {
       int64_t rows = std::min(at.run(), end - i);
       kernel_->columns(base + at.offset() * item, rows, row_stride, columns, i, states);
@@ -195,13 +192,14 @@ void ReducePlan::run_columns(int64_t task, const char* input, char* output, char
     int64_t most = staged_bytes / item;
     int64_t width = std::min<int64_t>(columns, most / 8);
     int64_t rows_per_piece = most / width;
+    const CollapsedLayout line{inner, {inner}, {inner_stride}};
     for (int64_t c = 0; c < columns; c += width) {
       int64_t count = std::min(width, columns - c);
-      Odometer at(reduced_, begin);
+      Odometer at(layout_.reduced, begin);
       for (int64_t i = begin; i < end;) {
         int64_t rows = std::min(rows_per_piece, end - i);
         for (int64_t r = 0; r < rows; ++r) {
-          gather_range(base + at.offset() * item, line_, item_size_, c, c + count,
+          gather_range(base + at.offset() * item, line, item_size_, c, c + count,
                        staged + r * count * item);
           at.advance(1);
         }
@@ -221,7 +219,7 @@ void ReducePlan::run_combine(int64_t task, char* output, char* scratch) const {
   size_t size = kernel_->state_size;
   if (!columns_) {
     // scratch[output][chunk]
-    for (int64_t i = 0; i < kept_.size; ++i) {
+    for (int64_t i = 0; i < layout_.kept.size; ++i) {
       char* states = scratch + static_cast<size_t>(i * chunks_) * size;
       for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
         kernel_->combine(states + static_cast<size_t>(chunk) * size, 1, states);
@@ -232,10 +230,10 @@ void ReducePlan::run_combine(int64_t task, char* output, char* scratch) const {
   }
   // scratch[chunk][output]
   int64_t begin = task * combined_columns;
-  int64_t count = std::min(combined_columns, kept_.size - begin);
+  int64_t count = std::min(combined_columns, layout_.kept.size - begin);
   char* into = scratch + static_cast<size_t>(begin) * size;
   for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
-    kernel_->combine(into + static_cast<size_t>(chunk * kept_.size) * size, count, into);
+    kernel_->combine(into + static_cast<size_t>(chunk * layout_.kept.size) * size, count, into);
   }
   kernel_->finish(into, count, output + static_cast<size_t>(begin) * output_item_size_);
 }
@@ -246,7 +244,7 @@ void ReducePlan::run(int stage, int64_t task, const void* input, void* output,
   alignas(64) static const char nothing[64] = {};
   if (!input) input = nothing;
   const char* from =
-      static_cast<const char*>(input) + base_offset_ * static_cast<int64_t>(item_size_);
+      static_cast<const char*>(input) + layout_.base * static_cast<int64_t>(item_size_);
   auto* to = static_cast<char*>(output);
   auto* partial = static_cast<char*>(scratch);
   if (stage == 1) {

@@ -39,7 +39,7 @@ class ReducePlan {
   int64_t tasks(int stage) const { return stage == 0 ? first_tasks_ : combine_tasks_; }
   // Shared by all tasks of both stages, aligned to 64 bytes; 0 where there is one stage.
   size_t scratch_bytes() const { return scratch_bytes_; }
-  int64_t output_size() const { return kept_.size; }
+  int64_t output_size() const { return layout_.kept.size; }
 
   // `input` is the address of the view's first element.
   void run(int stage, int64_t task, const void* input, void* output, void* scratch) const noexcept;
@@ -55,15 +55,11 @@ class ReducePlan {
   const simd::ReduceKernel* kernel_;
   size_t item_size_;
   size_t output_item_size_;
-  bool columns_ = false;  // the innermost kept dimension is the contiguous one
-  int64_t base_offset_ =
-      0;  // elements from the view's first element to where the (flipped) walk starts
-  CollapsedLayout kept_;     // in output order
-  CollapsedLayout reduced_;  // in memory order, except for argmin and argmax
-  // Columns: kept_ split into blocks of columns_per_task_ inside its innermost dimension.
+  ReducedLayout layout_;
+  bool columns_;  // walks along the outputs: they are closer together in memory
+  // Columns: the outputs, split into blocks of columns_per_task_ inside its innermost dimension.
   int64_t columns_per_task_ = 0;
   int64_t column_blocks_ = 0;
-  CollapsedLayout line_;  // the innermost kept dimension alone
   int64_t outputs_per_task_ = 1;
   int64_t chunk_ = 0;  // reduced positions per chunk
   int64_t chunks_ = 1;

@@ -6,9 +6,23 @@
 //   scores = queries keys^T: block c of 32 features of queries g and g + 8, and of key g.
 //   results = weights values: keys 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 of 16, as the scores lie;
 //   block g of 64 features of each. Words of two keys are made of words of two features.
+#include <holdfast/tile.h>
 #include "support/indexing.h"
 #include "support/attention.h"
-#include "support/blocks.h"
+
+// Operands as blocks of 8 neighbours in the depth: with g = lane / 4 and c = lane % 4, mma_m16n8k16
+// takes pairs of neighbours 2 c and 2 c + 8 of row g. A product does not care in which order its
+// depth is counted, if both sides count alike: so a lane takes block c of 32, of rows g and g + 8
+// of the left side and of column g of the right, and two products use them up.
+//
+// sums + left right, over a depth of 32. `left` has the lane's block of row g, `low` of row g + 8.
+template <typename T>
+inline float4 multiply_blocks(uint4 left, uint4 low, uint4 right, float4 sums) {
+  sums =
+      holdfast::mma_m16n8k16<T>(uint4(left.x, low.x, left.y, low.y), uint2(right.x, right.y), sums);
+  return holdfast::mma_m16n8k16<T>(uint4(left.z, low.z, left.w, low.w), uint2(right.z, right.w),
+                                   sums);
+}
 
 constant constexpr float log2_e = 1.4426950408889634f;
 
@@ -62,8 +76,7 @@ struct Weighted {
     for (int r = 0; r < 2; ++r) {
       for (ushort distance = 1; distance < 4; distance *= 2)
         largest[r] = fmax(largest[r], simd_shuffle_xor(largest[r], distance));
-      factors[r] =
-          maxima[r] == -INFINITY ? 0.0f : fast::exp2((maxima[r] - largest[r]) * log2_e);
+      factors[r] = maxima[r] == -INFINITY ? 0.0f : fast::exp2((maxima[r] - largest[r]) * log2_e);
       maxima[r] = largest[r];
       shifts[r] = largest[r] == -INFINITY ? 0.0f : largest[r];
       sums[r] *= factors[r];
@@ -159,19 +172,19 @@ inline void mask_scores(constant Attention& attention, const device uchar* mask,
 inline void find_rows(constant Attention& attention, uint group, uint first_row, uint lane,
                       thread AttentionRow* rows) {
   for (int r = 0; r < 2; ++r) {
-    rows[r] = attention_row(attention, group,
-                            min(first_row + lane / 4 + 8 * r, attention.rows - 1));
+    rows[r] =
+        attention_row(attention, group, min(first_row + lane / 4 + 8 * r, attention.rows - 1));
   }
 }
 
 // Up to 16 rows, each simdgroup with a split of the keys of its own, which it reads from memory
 // once.
 template <typename T, int width>
-[[kernel, max_total_threads_per_threadgroup(128)]] void attention_splits(
-    const device T* queries, const device T* keys, const device T* values,
-    const device uchar* mask, const device float* sinks, device T* out, device float* partial,
-    constant Attention& attention, uint3 position [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+KERNEL(128)
+attention_splits(const device T* queries, const device T* keys, const device T* values,
+                 const device uchar* mask, const device float* sinks, device T* out,
+                 device float* partial, constant Attention& attention,
+                 uint3 position [[threadgroup_position_in_grid]], IN_SIMDGROUP) {
   const uint g = lane / 4, c = lane % 4, group = position.z;
   const uint split = position.x * 4 + simdgroup;
   const uint batch = group / attention.key_heads, key_head = group % attention.key_heads;
@@ -196,18 +209,16 @@ template <typename T, int width>
     for (int b = 0; b < 2; ++b) {
       const uint at = min(key + 8 * b + g, attention.key_count - 1);
       for (int j = 0; j < width / 32; ++j) {
-        key_words[j][b] =
-            load_features(keys + long(at) * attention.keys.position, 32 * j + 8 * c,
-                          attention.features, attention.keys.aligned);
+        key_words[j][b] = load_features(keys + long(at) * attention.keys.position, 32 * j + 8 * c,
+                                        attention.features, attention.keys.aligned);
       }
     }
     auto load_values = [&](int j) {
       for (int k = 0; k < 4; ++k) {
         const uint at = key + 8 * (k / 2) + 2 * c + k % 2;
-        value_words[j][k] =
-            load_features(values + long(at) * attention.values.position, 64 * j + 8 * g,
-                          at < attention.key_count ? attention.value_features : 0,
-                          attention.values.aligned);
+        value_words[j][k] = load_features(
+            values + long(at) * attention.values.position, 64 * j + 8 * g,
+            at < attention.key_count ? attention.value_features : 0, attention.values.aligned);
       }
     };
     // There are registers for values on their way, but not for 256 features of them.
@@ -218,8 +229,8 @@ template <typename T, int width>
     float4 scores[2] = {float4(0), float4(0)};
     for (int j = 0; j < width / 32; ++j) {
       for (int b = 0; b < 2; ++b)
-        scores[b] =
-            multiply_blocks<T>(query_words[j][0][lane], query_words[j][1][lane], key_words[j][b], scores[b]);
+        scores[b] = multiply_blocks<T>(query_words[j][0][lane], query_words[j][1][lane],
+                                       key_words[j][b], scores[b]);
     }
     mask_scores(attention, mask, rows, key, c, scores);
     weighted.weigh(scores);
@@ -256,12 +267,12 @@ inline void fetch_tile(threadgroup uint4* tile, const device T* from, long step,
 // is used, the other is fetched. Rows of tiles are as far apart as lets lanes that read together
 // use different banks.
 template <typename T, int width>
-[[kernel, max_total_threads_per_threadgroup(256)]] void attention_tiles(
-    const device T* queries, const device T* keys, const device T* values,
-    const device uchar* mask, const device float* sinks, device T* out, device float* partial,
-    constant Attention& attention, uint3 position [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+KERNEL(256)
+attention_tiles(const device T* queries, const device T* keys, const device T* values,
+                const device uchar* mask, const device float* sinks, device T* out,
+                device float* partial, constant Attention& attention,
+                uint3 position [[threadgroup_position_in_grid]],
+                uint t [[thread_index_in_threadgroup]], IN_SIMDGROUP) {
   constexpr int tile_keys = 4096 / width;
   constexpr int key_stride = width / 8 + 4, value_stride = width / 8 + 1;
   threadgroup uint4 key_tile[tile_keys * key_stride], value_tile[tile_keys * value_stride];
@@ -277,8 +288,8 @@ template <typename T, int width>
   uint4 query_words[width / 32][2];
   for (int j = 0; j < width / 32; ++j) {
     for (int r = 0; r < 2; ++r) {
-      query_words[j][r] = load_features(queries + rows[r].query, 32 * j + 8 * c,
-                                        attention.features, attention.queries.aligned);
+      query_words[j][r] = load_features(queries + rows[r].query, 32 * j + 8 * c, attention.features,
+                                        attention.queries.aligned);
     }
   }
   Weighted<T, width> weighted;
@@ -305,7 +316,7 @@ template <typename T, int width>
       scores[b] = float4(0);
       for (int j = 0; j < width / 32; ++j) {
         scores[b] = multiply_blocks<T>(query_words[j][0], query_words[j][1],
-                             key_tile[(8 * b + g) * key_stride + 4 * j + c], scores[b]);
+                                       key_tile[(8 * b + g) * key_stride + 4 * j + c], scores[b]);
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -322,8 +333,7 @@ template <typename T, int width>
       for (int j = 0; j < width / 64; ++j) {
         uint4 value_words[4];
         for (int k = 0; k < 4; ++k)
-          value_words[k] =
-              value_tile[(8 * (b + k / 2) + 2 * c + k % 2) * value_stride + 8 * j + g];
+          value_words[k] = value_tile[(8 * (b + k / 2) + 2 * c + k % 2) * value_stride + 8 * j + g];
         weighted.add(scores[b], scores[b + 1], j, value_words);
       }
     }
@@ -335,11 +345,10 @@ template <typename T, int width>
 // The splits of a row, in order: weights of their maxima, then a sum in each of 8 simdgroups, and
 // the sum of these.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void attention_combine(
-    const device float* partial, const device float* sinks, device T* out,
-    constant Attention& attention, uint2 position [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+KERNEL(256)
+attention_combine(const device float* partial, const device float* sinks, device T* out,
+                  constant Attention& attention, uint2 position [[threadgroup_position_in_grid]],
+                  uint t [[thread_index_in_threadgroup]], IN_SIMDGROUP) {
   constexpr uint most_splits = 256;
   threadgroup float weights[most_splits], shared[16];
   threadgroup float4 parts[8][32];
@@ -386,27 +395,13 @@ template <typename T>
   }
 }
 
-#define SPLITS(name, T, width)                                                       \
-  template [[host_name("attention_splits_" #width "_" #name)]] [[kernel]] decltype(  \
-      attention_splits<T, width>) attention_splits<T, width>;
-SPLITS(float16, half, 128)
-SPLITS(float16, half, 256)
-SPLITS(bfloat16, bfloat, 128)
-SPLITS(bfloat16, bfloat, 256)
-
-#define TILES(name, T, width)                                                      \
-  template [[host_name("attention_tiles_" #width "_" #name)]] [[kernel]] decltype( \
-      attention_tiles<T, width>) attention_tiles<T, width>;
-TILES(float16, half, 64)
-TILES(float16, half, 128)
-TILES(float16, half, 256)
-TILES(bfloat16, bfloat, 64)
-TILES(bfloat16, bfloat, 128)
-TILES(bfloat16, bfloat, 256)
-
-#define COMBINE(name, T)                                                                     \
-  template [[host_name("attention_combine_" #name)]] [[kernel]] decltype(attention_combine<T>) \
-      attention_combine<T>;
-COMBINE(float32, float)
-COMBINE(float16, half)
-COMBINE(bfloat16, bfloat)
+#define SPLITS(name, T, width) \
+  ENTRY("attention_splits_" #width "_" #name, attention_splits<T, width>)
+#define TILES(name, T, width) ENTRY("attention_tiles_" #width "_" #name, attention_tiles<T, width>)
+#define WIDTHS(name, T) \
+  SPLITS(name, T, 128)  \
+  SPLITS(name, T, 256) TILES(name, T, 64) TILES(name, T, 128) TILES(name, T, 256)
+WIDTHS(float16, half)
+WIDTHS(bfloat16, bfloat)
+#define COMBINE(name, T) ENTRY("attention_combine_" #name, attention_combine<T>)
+FOR_FLOATS(COMBINE)

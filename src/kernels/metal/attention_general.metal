@@ -9,7 +9,8 @@
 // Features [first, first + 4) of a row; those beyond `end` are 0.
 template <typename T>
 inline float4 load_features(const device T* row, uint first, uint end, bool aligned) {
-  if (aligned && first < end) return float4(*reinterpret_cast<const device vec<T, 4>*>(row + first));
+  if (aligned && first < end)
+    return float4(*reinterpret_cast<const device vec<T, 4>*>(row + first));
   float4 result = 0;
   for (int i = 0; i < 4; ++i) {
     if (first + i < end) result[i] = float(row[first + i]);
@@ -18,11 +19,12 @@ inline float4 load_features(const device T* row, uint first, uint end, bool alig
 }
 
 template <typename T, int per_thread>
-[[kernel, max_total_threads_per_threadgroup(256)]] void attention_general(
-    const device T* queries, const device T* keys, const device T* values,
-    const device uchar* mask, const device float* sinks, device T* out, device float* partial,
-    constant Attention& attention, uint3 position [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+attention_general(const device T* queries, const device T* keys, const device T* values,
+                  const device uchar* mask, const device float* sinks, device T* out,
+                  device float* partial, constant Attention& attention,
+                  uint3 position [[threadgroup_position_in_grid]],
+                  uint t [[thread_index_in_threadgroup]]) {
   constexpr uint rows = 16 * per_thread, step = 32, chunk = 32, stride = chunk / 4 + 1;
   constexpr uint width = 8192 / rows, piece = 128;  // pieces of values are in threadgroup memory
   threadgroup float4 memory[step * piece / 4];      // queries and keys; then values
@@ -30,7 +32,8 @@ template <typename T, int per_thread>
   threadgroup float4* query_tile = memory;
   threadgroup float4* key_tile = memory + rows * stride;
   const uint column = t % 16, group = position.z;
-  const uint split = position.y % attention.splits, first_feature = position.y / attention.splits * width;
+  const uint split = position.y % attention.splits,
+             first_feature = position.y / attention.splits * width;
   const uint last_feature = min(attention.value_features, first_feature + width);
   const uint batch = group / attention.key_heads, key_head = group % attention.key_heads;
   keys += long(batch) * attention.keys.batch + long(key_head) * attention.keys.head;
@@ -96,8 +99,8 @@ template <typename T, int per_thread>
     for (int r = 0; r < per_thread; ++r) {
       float largest = maxima[r];
       for (int i = 0; i < 2; ++i) {
-        scores[r][i] = masked_score(attention, mask, mask_rows[r], visible[r], key + column + 16 * i,
-                                    scores[r][i] * attention.scale);
+        scores[r][i] = masked_score(attention, mask, mask_rows[r], visible[r],
+                                    key + column + 16 * i, scores[r][i] * attention.scale);
         largest = fmax(largest, scores[r][i]);
       }
       for (ushort distance = 1; distance < 16; distance *= 2)
@@ -169,12 +172,7 @@ template <typename T, int per_thread>
   }
 }
 
-#define GENERAL(name, T, rows)                                                        \
-  template [[host_name("attention_general_" #rows "_" #name)]] [[kernel]] decltype(   \
-      attention_general<T, rows / 16>) attention_general<T, rows / 16>;
-GENERAL(float32, float, 16)
-GENERAL(float32, float, 64)
-GENERAL(float16, half, 16)
-GENERAL(float16, half, 64)
-GENERAL(bfloat16, bfloat, 16)
-GENERAL(bfloat16, bfloat, 64)
+#define GENERAL(name, T)                                        \
+  ENTRY("attention_general_16_" #name, attention_general<T, 1>) \
+  ENTRY("attention_general_64_" #name, attention_general<T, 4>)
+FOR_FLOATS(GENERAL)

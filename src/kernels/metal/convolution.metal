@@ -4,21 +4,8 @@
 // and the channels of a tap one after the other. Patches are never in memory: tiles of them are
 // gathered from the input. The host's side is encode/convolution.cpp.
 #include "support/indexing.h"
-#include "support/blocks.h"
-
-struct Convolution {
-  ulong rows;  // pixels of the output
-  uint depth, split_depth, splits;
-  uint channels, group_channels, outputs, group_outputs;
-  int size[3], taps[3], stride[3], padding[3], dilation[3], input_dilation[3];
-  bool flip, is_dilated;  // is_dilated: the input is
-  bool aligned;           // blocks of 16 bytes are, and have one tap each
-};
-
-// The sizes that numbers count to: of the output's pixels, of taps, of channels.
-struct Counts {
-  Extent result[3], taps[3], channels;
-};
+#include "support/tiles.h"
+#include "support/convolution_parameters.h"
 
 // Where the kernel lies for a pixel of the output: its first corner, which may be outside.
 struct Corner {
@@ -30,7 +17,7 @@ inline long pixel_of(constant Convolution& convolution, Corner corner) {
   for (int d = 0; d < 3; ++d) pixel = pixel * convolution.size[d] + corner.place[d];
   return pixel;
 }
-inline Corner corner_of(constant Convolution& convolution, constant Counts& counts, ulong row) {
+inline Corner corner_of(constant Convolution& convolution, constant ConvolutionCounts& counts, ulong row) {
   Corner corner;
   for (int d = 2; d >= 0; --d) {
     const int position = int(take_last(row, counts.result[d]));
@@ -41,7 +28,7 @@ inline Corner corner_of(constant Convolution& convolution, constant Counts& coun
   return corner;
 }
 // That of the next pixel.
-inline Corner next_corner(constant Convolution& convolution, constant Counts& counts,
+inline Corner next_corner(constant Convolution& convolution, constant ConvolutionCounts& counts,
                           Corner corner) {
   bool carries = true;
   for (int d = 2; d >= 0; --d) {
@@ -60,7 +47,7 @@ struct Tap {
   long pixels;  // between the corner and the tap, where the input is not dilated
   uint channel;
 };
-inline Tap tap_of(constant Convolution& convolution, constant Counts& counts, uint step) {
+inline Tap tap_of(constant Convolution& convolution, constant ConvolutionCounts& counts, uint step) {
   Tap tap;
   tap.channel = take_last(step, counts.channels);
   for (int d = 2; d >= 0; --d) {
@@ -93,8 +80,7 @@ inline long pixel_under(constant Convolution& convolution, Corner corner, Tap ta
   return pixel;
 }
 
-// Rows of tiles are 64 bytes, four blocks, which are permuted so that lanes that read together use
-// different banks.
+// Where a block of a tile's row of 64 bytes is, as in Tile<rows, 32>.
 inline uint block_at(uint row, uint block) { return row * 4 + (block ^ (row / 2 & 3)); }
 
 // Products of half types: 128 rows, 32 by 32 for each of 8 simdgroups.
@@ -102,32 +88,21 @@ template <typename T>
 struct MatrixProduct {
   using Sum = float;
   static constant constexpr uint rows = 128;
-  float4 sums[2][4] = {};
+  TileSums<T, 32, 32> sums;
 
   void add(const threadgroup uint4* left, const threadgroup uint4* right, uint t) {
-    const uint g = t % 32 / 4, c = t % 4, row = t / 64 * 32, column = t / 32 % 2 * 32;
-    uint4 rights[4];
-    for (uint n = 0; n < 4; ++n)
-      rights[n] = right[block_at(column + g / 2 * 8 + 2 * n + g % 2, c)];
-    for (uint m = 0; m < 2; ++m) {
-      const uint4 high = left[block_at(row + 16 * m + g, c)];
-      const uint4 low = left[block_at(row + 16 * m + g + 8, c)];
-      for (uint n = 0; n < 4; ++n)
-        sums[m][n] = multiply_blocks<T>(high, low, rights[n], sums[m][n]);
-    }
+    const auto* a = reinterpret_cast<const threadgroup uchar*>(left);
+    const auto* b = reinterpret_cast<const threadgroup uchar*>(right);
+#pragma unroll
+    for (uint k = 0; k < 32; k += 16)
+      sums.template add<Tile<128, 32>, false, Tile<64, 32>, false>(a, b, t / 64 * 32,
+                                                                   t / 32 % 2 * 32, k, t % 32);
   }
-
-  // Calls put(row, column, 8 neighbours).
+  // Calls put(row, column, sum).
   template <typename Put>
-  void store(uint t, Put put) {
-    const uint g = t % 32 / 4, c = t % 4, row = t / 64 * 32, column = t / 32 % 2 * 32;
-    for (uint m = 0; m < 2; ++m) {
-      for (uint r = 0; r < 2; ++r) {
-        float values[8];
-        for (uint i = 0; i < 8; ++i) values[i] = sums[m][i / 2][2 * r + i % 2];
-        put(row + 16 * m + 8 * r + g, column + 8 * c, values);
-      }
-    }
+  void store(threadgroup float* memory, uint t, Put put) {
+    sums.store(memory + t / 32 * sums.staged, t % 32,
+               [&](uint r, uint c, float sum) { put(t / 64 * 32 + r, t / 32 % 2 * 32 + c, sum); });
   }
 };
 
@@ -160,12 +135,9 @@ struct PlainProduct {
   }
 
   template <typename Put>
-  void store(uint t, Put put) {
+  void store(threadgroup float*, uint t, Put put) {
     for (uint m = 0; m < 4; ++m) {
-      for (uint n = 0; n < 4; ++n) {
-        T value[1] = {sums[m][n]};
-        put(t / 16 * 4 + m, t % 16 + 16 * n, value);
-      }
+      for (uint n = 0; n < 4; ++n) put(t / 16 * 4 + m, t % 16 + 16 * n, sums[m][n]);
     }
   }
 };
@@ -174,14 +146,14 @@ struct PlainProduct {
 constant constexpr uint columns = 64;
 
 template <typename T, typename Product>
-[[kernel, max_total_threads_per_threadgroup(256)]] void convolution_tiles(
-    const device T* in, const device T* weights, device T* out,
-    device typename Product::Sum* partial, constant Convolution& convolution,
-    constant Counts& counts, uint3 position [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+convolution_tiles(const device T* in, const device T* weights, device uchar* out,
+                  constant Convolution& convolution, constant ConvolutionCounts& counts,
+                  uint3 position [[threadgroup_position_in_grid]],
+                  uint t [[thread_index_in_threadgroup]]) {
   using Sum = typename Product::Sum;
   constexpr uint size = Block<T>::size, step = 4 * size, rows = Product::rows;
-  threadgroup uint4 left[2][rows * 4], right[2][columns * 4];
+  threadgroup uint4 memory[2][(rows + columns) * 4];
   const ulong first_row = ulong(position.x) * rows;
   const uint first_column = position.y * columns;
   const uint group = position.z / convolution.splits, split = position.z % convolution.splits;
@@ -201,19 +173,19 @@ template <typename T, typename Product>
   const bool has_column = column < convolution.group_outputs;
   const device T* channels = in + group * convolution.group_channels;
   const device T* row_of_weights =
-      weights + (ulong(group) * convolution.group_outputs + (has_column ? column : 0)) *
-                    convolution.depth;
+      weights +
+      (ulong(group) * convolution.group_outputs + (has_column ? column : 0)) * convolution.depth;
 
   auto fetch = [&](uint first, uint buffer) {
+    threadgroup uint4 *left = memory[buffer], *right = left + rows * 4;
     const uint at = first + block * size;
-    threadgroup uint4* weight = &right[buffer][block_at(t / 4, block)];
+    threadgroup uint4* weight = &right[block_at(t / 4, block)];
     if (convolution.aligned) {
       const bool is_inside = at < end;
       const Tap tap = tap_of(convolution, counts, is_inside ? at : begin);
       for (uint i = 0; i < rows / 64; ++i) {
-        const long pixel =
-            exists[i] && is_inside ? pixel_under(convolution, corners[i], tap) : -1;
-        holdfast::async_copy<16>(&left[buffer][block_at(t / 4 + 64 * i, block)],
+        const long pixel = exists[i] && is_inside ? pixel_under(convolution, corners[i], tap) : -1;
+        holdfast::async_copy<16>(&left[block_at(t / 4 + 64 * i, block)],
                                  channels + max(pixel, 0l) * convolution.channels + tap.channel,
                                  pixel >= 0);
       }
@@ -229,8 +201,7 @@ template <typename T, typename Product>
               exists[i] && is_inside ? pixel_under(convolution, corners[i], tap) : -1;
           T value = T(0);
           if (pixel >= 0) value = channels[pixel * convolution.channels + tap.channel];
-          reinterpret_cast<threadgroup T*>(
-              &left[buffer][block_at(t / 4 + 64 * i, block)])[j] = value;
+          reinterpret_cast<threadgroup T*>(&left[block_at(t / 4 + 64 * i, block)])[j] = value;
         }
         T value = T(0);
         if (has_column && is_inside) value = row_of_weights[at + j];
@@ -251,47 +222,30 @@ template <typename T, typename Product>
     }
     holdfast::async_copy_wait<1>();
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    product.add(left[buffer], right[buffer], t);
+    product.add(memory[buffer], memory[buffer] + rows * 4, t);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     buffer = 1 - buffer;
   }
 
-  product.store(t, [&](uint row, uint near, auto& values) {
-    constexpr uint count = sizeof(values) / sizeof(values[0]);
-    const ulong to_row = first_row + row;
-    if (to_row >= convolution.rows) return;
-    const uint to_column = first_column + near;
+  product.store(reinterpret_cast<threadgroup float*>(memory), t, [&](uint row, uint near, Sum sum) {
+    const ulong to_row = first_row + row, to_column = first_column + near;
+    if (to_row >= convolution.rows || to_column >= convolution.group_outputs) return;
     const ulong to = to_row * convolution.outputs + group * convolution.group_outputs + to_column;
-    for (uint i = 0; i < count; ++i) {
-      if (to_column + i < convolution.group_outputs) {
-        if (convolution.splits > 1) {
-          partial[split * convolution.rows * convolution.outputs + to + i] = Sum(values[i]);
-        } else {
-          out[to + i] = T(values[i]);
-        }
-      }
+    if (convolution.splits > 1) {
+      const ulong part = split * convolution.rows * convolution.outputs;
+      reinterpret_cast<device Sum*>(out)[part + to] = sum;
+    } else {
+      reinterpret_cast<device T*>(out)[to] = T(sum);
     }
   });
 }
 
-// Sums of the splits of the depth, in order.
-template <typename T>
-[[kernel]] void convolution_sum(const device float* partial, device T* out, constant ulong& size,
-                                constant uint& splits, uint2 position [[thread_position_in_grid]],
-                                uint2 grid [[threads_per_grid]]) {
-  const ulong at = thread_number(position, grid);
-  if (at >= size) return;
-  float sum = 0;
-  for (uint split = 0; split < splits; ++split) sum += partial[split * size + at];
-  out[at] = T(sum);
-}
-
 // As many groups as channels and outputs. A thread has a block of channels of four pixels.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void convolution_depthwise(
-    const device T* in, const device T* weights, device T* out,
-    constant Convolution& convolution, constant Counts& counts, constant Extent& blocks,
-    uint2 position [[thread_position_in_grid]], uint2 grid [[threads_per_grid]]) {
+KERNEL(256)
+convolution_depthwise(const device T* in, const device T* weights, device T* out,
+                      constant Convolution& convolution, constant ConvolutionCounts& counts,
+                      constant Extent& blocks, IN_GRID) {
   constexpr uint size = Block<T>::size, pixels = 4;
   ulong number = thread_number(position, grid);
   const uint first = uint(take_last(number, blocks)) * size;
@@ -299,8 +253,7 @@ template <typename T>
   if (first_row >= convolution.rows) return;
   Corner corners[pixels];
   corners[0] = corner_of(convolution, counts, first_row);
-  for (uint p = 1; p < pixels; ++p)
-    corners[p] = next_corner(convolution, counts, corners[p - 1]);
+  for (uint p = 1; p < pixels; ++p) corners[p] = next_corner(convolution, counts, corners[p - 1]);
   float sums[pixels][size] = {};
   for (uint step = 0; step < convolution.depth; ++step) {
     const Tap tap = tap_of(convolution, counts, step);
@@ -333,23 +286,14 @@ template <typename T>
     for (uint i = 0; i < size; ++i) block.values[i] = T(sums[p][i]);
     if (first_row + p < convolution.rows)
       store_block(out + (first_row + p) * convolution.channels, first, convolution.channels,
-                convolution.aligned, block);
+                  convolution.aligned, block);
   }
 }
 
-#define TILES(name, T, Product)                                                            \
-  template [[host_name("convolution_tiles_" #name)]] [[kernel]] decltype(convolution_tiles< \
-      T, Product<T>>) convolution_tiles<T, Product<T>>;
+#define TILES(name, T, Product) ENTRY("convolution_tiles_" #name, convolution_tiles<T, Product<T>>)
 TILES(float16, half, MatrixProduct)
 TILES(bfloat16, bfloat, MatrixProduct)
 TILES(float32, float, PlainProduct)
 TILES(complex64, float2, PlainProduct)
-
-#define SUM(name, T)                                                                          \
-  template [[host_name("convolution_sum_" #name)]] [[kernel]] decltype(convolution_sum<T>)     \
-      convolution_sum<T>;                                                                     \
-  template [[host_name("convolution_depthwise_" #name)]] [[kernel]] decltype(                 \
-      convolution_depthwise<T>) convolution_depthwise<T>;
-SUM(float16, half)
-SUM(bfloat16, bfloat)
-SUM(float32, float)
+#define DEPTHWISE(name, T) ENTRY("convolution_depthwise_" #name, convolution_depthwise<T>)
+FOR_FLOATS(DEPTHWISE)

@@ -4,8 +4,7 @@
 #undef double
 
 template <typename Unit>
-[[kernel]] void fill(const device Unit* value, device Unit* out, constant ulong& size,
-                     uint2 position [[thread_position_in_grid]], uint2 grid [[threads_per_grid]]) {
+[[kernel]] void fill(const device Unit* value, device Unit* out, constant ulong& size, IN_GRID) {
   const ulong first = thread_number(position, grid) * Block<Unit>::size;
   if (first >= size) return;
   Block<Unit> block;
@@ -13,12 +12,8 @@ template <typename Unit>
   store_block(out, first, size, true, block);
 }
 
-#define FILL(bytes, Unit) \
-  template [[host_name("fill_" #bytes)]] [[kernel]] decltype(fill<Unit>) fill<Unit>;
-FILL(1, uchar)
-FILL(2, ushort)
-FILL(4, uint)
-FILL(8, ulong)
+#define FILL(bytes, Unit) ENTRY("fill_" #bytes, fill<Unit>)
+FOR_SIZES(FILL)
 
 struct Range {
   double start, step;
@@ -42,9 +37,7 @@ inline T converted(double value) {
 }
 
 template <typename T>
-[[kernel]] void arange(device T* out, constant Range& range,
-                       uint2 position [[thread_position_in_grid]],
-                       uint2 grid [[threads_per_grid]]) {
+[[kernel]] void arange(device T* out, constant Range& range, IN_GRID) {
   const ulong first = thread_number(position, grid) * Block<T>::size;
   if (first >= range.size) return;
   Block<T> block;
@@ -56,17 +49,5 @@ template <typename T>
   store_block(out, first, range.size, true, block);
 }
 
-#define ARANGE(name, T) \
-  template [[host_name("arange_" #name)]] [[kernel]] decltype(arange<T>) arange<T>;
-ARANGE(uint8, uchar)
-ARANGE(uint16, ushort)
-ARANGE(uint32, uint)
-ARANGE(uint64, ulong)
-ARANGE(int8, char)
-ARANGE(int16, short)
-ARANGE(int32, int)
-ARANGE(int64, long)
-ARANGE(float16, half)
-ARANGE(bfloat16, bfloat)
-ARANGE(float32, float)
-ARANGE(complex64, float2)
+#define ARANGE(name, T) ENTRY("arange_" #name, arange<T>)
+FOR_NUMBERS(ARANGE)

@@ -4,9 +4,9 @@
 // thread's slots of threadgroup memory. So that no kernel is large, there is one for each family of
 // lanes; and what takes much code goes from element to element in a loop that is not unrolled.
 #include "support/indexing.h"
-#include "support/elementwise.h"
-#include "support/complex.h"
-#include "support/fused_codes.h"
+#include "kernels/elementwise/math.h"
+#include "kernels/elementwise/complex.h"
+#include "kernels/elementwise/codes.h"
 
 constant constexpr int N = 4;  // elements of a thread
 constant constexpr uint group_size = 128;
@@ -58,7 +58,10 @@ inline T pop(thread Words<wide>& words) {
 // --- Memory. Elements of any type become their bits, a word or two each, and bits elements.
 
 inline int size_of(ElementType type) {
-  return type == ElementType::b64 ? 8 : type == ElementType::b32 ? 4 : type >= ElementType::u16 ? 2 : 1;
+  return type == ElementType::b64   ? 8
+         : type == ElementType::b32 ? 4
+         : type >= ElementType::u16 ? 2
+                                    : 1;
 }
 
 template <bool wide>
@@ -115,8 +118,7 @@ inline bool is_block(constant FusedInput& input, constant Program& program, ulon
 }
 template <bool wide>
 inline Words<wide> load_elements(const device uchar* from, constant FusedInput& input,
-                                 constant Extent* extents, constant Program& program,
-                                 ulong first) {
+                                 constant Extent* extents, constant Program& program, ulong first) {
   const int size = size_of(input.type);
   const bool is_scalar = input.access == FusedAccess::scalar;
   Words<wide> words = {};
@@ -159,11 +161,11 @@ inline void store_elements(device uchar* to, int size, ulong first, ulong end, W
 }
 
 // From bits to a lane's values, and back.
-#define EACH(T, ...)                           \
-  for (int i = 0; i < N; ++i) {                \
-    const T x = value<T>(words, i);            \
-    set(words, i, __VA_ARGS__);                \
-  }                                            \
+#define EACH(T, ...)                \
+  for (int i = 0; i < N; ++i) {     \
+    const T x = value<T>(words, i); \
+    set(words, i, __VA_ARGS__);     \
+  }                                 \
   break;
 template <bool wide>
 inline Words<wide> decoded(Words<wide> words, ElementType type) {
@@ -225,16 +227,16 @@ inline Words<wide> finished(Words<wide> words, Finish finish) {
   case FusedOp::name:                                                                 \
     for (int i = 0; i < N; ++i) set(result, i, name(value<T>(a, i), value<T>(b, i))); \
     break;
-#define LARGE_UNARY(name)                                                  \
-  case FusedOp::name:                                                      \
-    ROLLED for (int i = 0; i < N; ++i) push(result, name(pop<T>(a)));      \
+#define LARGE_UNARY(name)                                             \
+  case FusedOp::name:                                                 \
+    ROLLED for (int i = 0; i < N; ++i) push(result, name(pop<T>(a))); \
     break;
-#define LARGE_BINARY(name)                         \
-  case FusedOp::name:                              \
-    ROLLED for (int i = 0; i < N; ++i) {           \
-      const T x = pop<T>(a);                       \
-      push(result, name(x, pop<T>(b)));            \
-    }                                              \
+#define LARGE_BINARY(name)               \
+  case FusedOp::name:                    \
+    ROLLED for (int i = 0; i < N; ++i) { \
+      const T x = pop<T>(a);             \
+      push(result, name(x, pop<T>(b)));  \
+    }                                    \
     break;
 #define COMPARISONS BINARY(Equal) BINARY(NotEqual) BINARY(Less) BINARY(LessEqual)
 
@@ -418,9 +420,8 @@ template <bool wide>
 inline void store_slot(threadgroup uint4* slots, uint s, uint t, Words<wide> words) {
   constexpr uint parts = Words<wide>::count / 4;
   for (uint part = 0; part < parts; ++part)
-    slots[(s * parts + part) * group_size + t] =
-        uint4(words.v[4 * part], words.v[4 * part + 1], words.v[4 * part + 2],
-              words.v[4 * part + 3]);
+    slots[(s * parts + part) * group_size + t] = uint4(
+        words.v[4 * part], words.v[4 * part + 1], words.v[4 * part + 2], words.v[4 * part + 3]);
 }
 
 template <typename Family, int inputs, int outputs>
@@ -460,8 +461,8 @@ inline void run(Inputs<inputs> in, Outputs<outputs> out, constant Program& progr
         for (int w = 0; w < Words<wide>::count; ++w)
           operands[j].v[w] = i == j ? words.v[w] : operands[j].v[w];
     }
-    previous = result_of<Family>(instruction.op, instruction.lane, operands[0], operands[1],
-                                 operands[2]);
+    previous =
+        result_of<Family>(instruction.op, instruction.lane, operands[0], operands[1], operands[2]);
     previous = finished(previous, instruction.finish);
     if (instruction.slot != nowhere) store_slot(slots, instruction.slot, t, previous);
     if (instruction.output == nowhere) continue;
@@ -475,36 +476,33 @@ inline void run(Inputs<inputs> in, Outputs<outputs> out, constant Program& progr
   }
 }
 
-#define IN(i) const device uchar *in##i
-#define OUT(i) device uchar *out##i
-#define POSITION                                                               \
-  uint2 position [[thread_position_in_grid]], uint2 grid [[threads_per_grid]], \
-      uint t [[thread_index_in_threadgroup]]
+#define IN(i) const device uchar* in##i
+#define OUT(i) device uchar* out##i
+#define POSITION IN_GRID, uint t [[thread_index_in_threadgroup]]
 
 // The same for one output and few inputs: fewer arguments to bind.
 template <typename Family>
-[[kernel, max_total_threads_per_threadgroup(128)]] void fused_small(
-    constant Program& program, constant FusedInstruction* instructions,
-    constant FusedInput* accesses, constant Extent* extents, IN(0), IN(1), IN(2), IN(3), OUT(0),
-    threadgroup uint4* slots [[threadgroup(0)]], POSITION) {
+KERNEL(128)
+fused_small(constant Program& program, constant FusedInstruction* instructions,
+            constant FusedInput* accesses, constant Extent* extents, IN(0), IN(1), IN(2), IN(3),
+            OUT(0), threadgroup uint4* slots [[threadgroup(0)]], POSITION) {
   run<Family>(Inputs<4>{{in0, in1, in2, in3}}, Outputs<1>{{out0}}, program, instructions, accesses,
               extents, slots, thread_number(position, grid) * N, t);
 }
 template <typename Family>
-[[kernel, max_total_threads_per_threadgroup(128)]] void fused(
-    constant Program& program, constant FusedInstruction* instructions,
-    constant FusedInput* accesses, constant Extent* extents, IN(0), IN(1), IN(2), IN(3), IN(4),
-    IN(5), IN(6), IN(7), IN(8), IN(9), IN(10), IN(11), IN(12), IN(13), IN(14), IN(15), OUT(0),
-    OUT(1), OUT(2), OUT(3), OUT(4), OUT(5), OUT(6), OUT(7),
-    threadgroup uint4* slots [[threadgroup(0)]], POSITION) {
+KERNEL(128)
+fused(constant Program& program, constant FusedInstruction* instructions,
+      constant FusedInput* accesses, constant Extent* extents, IN(0), IN(1), IN(2), IN(3), IN(4),
+      IN(5), IN(6), IN(7), IN(8), IN(9), IN(10), IN(11), IN(12), IN(13), IN(14), IN(15), OUT(0),
+      OUT(1), OUT(2), OUT(3), OUT(4), OUT(5), OUT(6), OUT(7),
+      threadgroup uint4* slots [[threadgroup(0)]], POSITION) {
   run<Family>(Inputs<16>{{in0, in1, in2, in3, in4, in5, in6, in7, in8, in9, in10, in11, in12, in13,
                           in14, in15}},
               Outputs<8>{{out0, out1, out2, out3, out4, out5, out6, out7}}, program, instructions,
               accesses, extents, slots, thread_number(position, grid) * N, t);
 }
 
-#define FUSED(size, family, Family) \
-  template [[host_name(#size "_" #family)]] [[kernel]] decltype(size<Family>) size<Family>;
+#define FUSED(size, family, Family) ENTRY(#size "_" #family, size<Family>)
 FUSED(fused_small, narrow, Narrow)
 FUSED(fused, narrow, Narrow)
 FUSED(fused, long, Long)

@@ -20,8 +20,6 @@ struct EmbeddedSource {
   std::string_view images;  // devices/kernel_images.h; empty: none
 };
 const std::vector<EmbeddedSource>& embedded_sources();
-// Those of support/, by path ("support/indexing.h"): for sources that are written at run time.
-const std::vector<EmbeddedSource>& embedded_headers();
 
 using Constants = std::vector<msl::FunctionConstant>;
 

@@ -9,20 +9,7 @@
 // what goes in and out of a pass makes the products.
 #include "support/indexing.h"
 #include "support/turns.h"
-
-struct Fft {
-  ulong length, columns;        // of a row, of all rows
-  ulong stride, groups, step;   // step: columns of a row
-  ulong given, expected, kept;  // elements of a row: of the input, that count; of the output
-  ulong source_chirp, target_chirp;  // the length whose chirp it is, or 0
-  uint radix;
-  uint together;  // columns of a threadgroup
-  uint factors;   // of the radix: four bits each
-  int source, target;
-  bool is_first, is_last;
-  bool conjugates_input, conjugates_output;
-  float scale;
-};
+#include "support/fft_parameters.h"
 
 enum Source { complex_row, real_row, half_row, filter, product };
 enum Target { complex_result, real_result };
@@ -41,8 +28,8 @@ inline float2 chirp_of(ulong k, ulong n) {
 }
 
 // Element i of a row that the first pass transforms.
-inline float2 source_element(constant Fft& fft, const device float* in, const device float2* filters,
-                             ulong row, ulong i) {
+inline float2 source_element(constant Fft& fft, const device float* in,
+                             const device float2* filters, ulong row, ulong i) {
   const device float2* pairs = reinterpret_cast<const device float2*>(in);
   float2 x = 0;
   if (fft.source == filter) {
@@ -186,9 +173,9 @@ inline void step_in_threadgroup(const threadgroup float2* from, threadgroup floa
 }
 
 // One pass. What is between passes are complex rows.
-[[kernel, max_total_threads_per_threadgroup(256)]] void fft_pass(
-    const device float* in, device float* out, const device float2* filters, constant Fft& fft,
-    constant Extent* counts, uint group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+fft_pass(const device float* in, device float* out, const device float2* filters, constant Fft& fft,
+         constant Extent* counts, IN_GROUP(uint)) {
   threadgroup float2 memory[2][most_elements];
   const ulong first_column = ulong(group) * fft.together;
   const uint together = uint(min(ulong(fft.together), fft.columns - first_column));
@@ -236,8 +223,7 @@ inline void step_in_threadgroup(const threadgroup float2* from, threadgroup floa
     const ulong q = take_last(p, counts[1]);
     float2 x = memory[half_number][cell(v * together + c)];
     if (fft.groups > 1) {
-      const Turn turn =
-          turn_by(double(p * v) * 4.0L / (double(fft.radix) * double(fft.groups)));
+      const Turn turn = turn_by(double(p * v) * 4.0L / (double(fft.radix) * double(fft.groups)));
       x = times(x, float2(float(turn.cosine), -float(turn.sine)));
     }
     const ulong at = q + fft.stride * (fft.radix * p + v);

@@ -1,16 +1,10 @@
 // Hadamard transforms: sums and differences of elements `stride` apart, pass by pass. A pass does
 // up to four of Sylvester's steps at once, or those of a matrix of another size, in registers.
 #include "support/indexing.h"
+#include "support/hadamard_parameters.h"
 
-struct Hadamard {
-  ulong rows;
-  uint length, factor, power;  // length = factor * power
-  float scale;
-  bool aligned;  // rows begin at multiples of 16 bytes
-};
-
-// Calls put(i, element i of a matrix times the vector x): of Sylvester's matrix, or of the one whose
-// element (i, j) is -1 where bit j of signs[i] is set. V: float or float4.
+// Calls put(i, element i of a matrix times the vector x): of Sylvester's matrix, or of the one
+// whose element (i, j) is -1 where bit j of signs[i] is set. V: float or float4.
 template <typename V, int count, typename Put>
 inline void multiply(thread V (&x)[count], constant uint* signs, Put put) {
   if constexpr ((count & (count - 1)) == 0) {
@@ -57,10 +51,9 @@ inline void pass_in_threadgroup(threadgroup float* memory, uint size, uint strid
 
 // Rows of up to 8192 elements, as many as fit, in threadgroup memory.
 template <typename In, typename Out>
-[[kernel, max_total_threads_per_threadgroup(256)]] void hadamard_rows(
-    const device In* in, device Out* out, constant Hadamard& hadamard, constant uint* signs,
-    constant uint& rows_per_threadgroup, uint group [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+hadamard_rows(const device In* in, device Out* out, constant Hadamard& hadamard,
+              constant uint* signs, constant uint& rows_per_threadgroup, IN_GROUP(uint)) {
   threadgroup float memory[8192];
   const ulong first_row = ulong(group) * rows_per_threadgroup;
   const uint rows = uint(min(ulong(rows_per_threadgroup), hadamard.rows - first_row));
@@ -104,10 +97,9 @@ template <typename In, typename Out>
 // A pass over long rows, from memory to memory. A thread has four neighbouring vectors of `count`
 // elements; `stride` is a multiple of 4.
 template <typename T, int count>
-[[kernel, max_total_threads_per_threadgroup(256)]] void hadamard_pass(
-    const device float* in, device T* out, constant ulong& threads, constant ulong& stride,
-    constant float& scale, constant uint* signs, uint2 position [[thread_position_in_grid]],
-    uint2 grid [[threads_per_grid]]) {
+KERNEL(256)
+hadamard_pass(const device float* in, device T* out, constant ulong& threads,
+              constant ulong& stride, constant float& scale, constant uint* signs, IN_GRID) {
   const ulong number = thread_number(position, grid);
   if (number >= threads) return;
   const uint shift = ctz(uint(stride / 4));  // the stride is a power of two
@@ -122,23 +114,10 @@ template <typename T, int count>
   });
 }
 
-#define HADAMARD(name, T)                                                                     \
-  template [[host_name("hadamard_rows_" #name)]] [[kernel]] decltype(hadamard_rows<T, T>)      \
-      hadamard_rows<T, T>;                                                                    \
-  template [[host_name("hadamard_pass_2_" #name)]] [[kernel]] decltype(hadamard_pass<T, 2>)    \
-      hadamard_pass<T, 2>;                                                                    \
-  template [[host_name("hadamard_pass_16_" #name)]] [[kernel]] decltype(hadamard_pass<T, 16>)  \
-      hadamard_pass<T, 16>;                                                                   \
-  template [[host_name("hadamard_pass_12_" #name)]] [[kernel]] decltype(hadamard_pass<T, 12>)  \
-      hadamard_pass<T, 12>;                                                                   \
-  template [[host_name("hadamard_pass_20_" #name)]] [[kernel]] decltype(hadamard_pass<T, 20>)  \
-      hadamard_pass<T, 20>;                                                                   \
-  template [[host_name("hadamard_pass_28_" #name)]] [[kernel]] decltype(hadamard_pass<T, 28>)  \
-      hadamard_pass<T, 28>;
-HADAMARD(float32, float)
-HADAMARD(float16, half)
-HADAMARD(bfloat16, bfloat)
-template [[host_name("hadamard_wide_float16")]] [[kernel]] decltype(hadamard_rows<half, float>)
-    hadamard_rows<half, float>;
-template [[host_name("hadamard_wide_bfloat16")]] [[kernel]] decltype(hadamard_rows<bfloat, float>)
-    hadamard_rows<bfloat, float>;
+#define PASS(name, T, count) ENTRY("hadamard_pass_" #count "_" #name, hadamard_pass<T, count>)
+#define HADAMARD(name, T)                            \
+  ENTRY("hadamard_rows_" #name, hadamard_rows<T, T>) \
+  PASS(name, T, 2) PASS(name, T, 16) PASS(name, T, 12) PASS(name, T, 20) PASS(name, T, 28)
+FOR_FLOATS(HADAMARD)
+ENTRY("hadamard_wide_float16", hadamard_rows<half, float>)
+ENTRY("hadamard_wide_bfloat16", hadamard_rows<bfloat, float>)

@@ -30,12 +30,8 @@ uint32_t kind_of(Dtype dtype) {
 
 AxisParameters parameters_of(const Indices& indices, const WalkPart& part, int64_t factor) {
   const IndexedAxis& axis = indices.axis;
-  AxisParameters parameters{axis.size,
-                            axis.room,
-                            axis.stride / factor,
-                            static_cast<uint64_t>(part.first),
-                            static_cast<uint64_t>(factor),
-                            static_cast<uint64_t>(axis.divisor),
+  AxisParameters parameters{axis.size,       axis.room,   axis.stride / factor,
+                            fit(part.first), fit(factor), fit(axis.divisor),
                             kind_none};
   if (axis.indices) parameters.kind = kind_of(axis.indices->dtype());
   if (indices.are_offsets) {
@@ -71,7 +67,7 @@ array offsets_of_indices(Encoder& encoder, std::span<const IndexedAxis> axes, co
       if (axis.divisor > 0) parameters.divisor = 1;
       const uint32_t starts = is_first;
       Launch launch(encoder, "indexing", "index_offsets");
-      launch.input(index).output(offsets).value(starts).value(parameters);
+      launch.with(index, output(offsets), starts, parameters);
       walk.add_to(launch);
       launch.errors({axis.message}).over(part.layout.size);
     }
@@ -101,12 +97,7 @@ array offset_of_start(Encoder& encoder, const char* op, std::span<const int> axe
   const int64_t step = start.ndim() == 0 ? 0 : start.strides(0);
   const uint32_t kind = kind_of(start.dtype());
   Launch(encoder, "indexing", "start_offset")
-      .input(start)
-      .output(offset)
-      .list(parameters)
-      .value(count)
-      .value(step)
-      .value(kind)
+      .with(start, output(offset), parameters, count, step, kind)
       .errors(messages)
       .over(1, 1);
   return offset;
@@ -152,7 +143,7 @@ void encode_gather(Encoder& encoder, JointLayout layout, const Indices& indices,
     const WalkParameters<2> walk(part);
     const AxisParameters axis = parameters_of(indices, part, unit / item);
     Launch launch(encoder, "indexing", "gather_" + std::to_string(unit));
-    launch.input(in).input(index).output(out).value(axis);
+    launch.with(in, index, output(out), axis);
     walk.add_to(launch);
     launch.errors({indices.axis.message});
     over_positions(launch, part.layout.size, unit <= 2 ? 8 : 4);
@@ -175,13 +166,13 @@ void encode_joined(Encoder& encoder, UpdateMode mode, JointLayout layout, const 
     unit = item;
     joined = std::move(layout);
   }
-  const UpdateParameters how{static_cast<uint32_t>(mode), unit == 16};
+  const UpdateParameters how{fit(mode), unit == 16};
   const array& index = indices.axis.indices ? *indices.axis.indices : updates;
   for (const WalkPart& part : parts_of(joined)) {
     const WalkParameters<3> walk(part);
     const AxisParameters axis = parameters_of(indices, part, unit / item);
     Launch launch(encoder, "indexing", "update_" + type);
-    launch.output(out).input(index).input(updates).value(how).value(axis);
+    launch.with(output(out), index, updates, how, axis);
     walk.add_to(launch);
     launch.errors({indices.axis.message});
     over_positions(launch, part.layout.size, 4);

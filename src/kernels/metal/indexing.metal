@@ -92,16 +92,14 @@ constant constexpr uint threads = 256;
 
 // Views: the array, the indices.
 template <typename Unit, int per_thread>
-[[kernel, max_total_threads_per_threadgroup(256)]] void gather(
-    const device Unit* in, const device uchar* indices, device Unit* out,
-    constant IndexedAxis& axis, constant Walk<2>& walk, constant JointExtent<2>* extents,
-    device Errors& errors, uint group [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+gather(const device Unit* in, const device uchar* indices, device Unit* out,
+       constant IndexedAxis& axis, constant Walk<2>& walk, constant JointExtent<2>* extents,
+       device Errors& errors, IN_GROUP(uint)) {
   const uint first = group * (threads * per_thread) + t;
   long from[per_thread], at[per_thread], given[per_thread];
   for (int i = 0; i < per_thread; ++i) {
-    const Offsets<2> offsets =
-        offsets_of(min(first + i * threads, walk.size - 1), walk, extents);
+    const Offsets<2> offsets = offsets_of(min(first + i * threads, walk.size - 1), walk, extents);
     from[i] = offsets.of[0];
     at[i] = offsets.of[1];
   }
@@ -122,9 +120,7 @@ template <typename Unit, int per_thread>
   report_wrong(wrong, axis, errors);
 }
 
-#define GATHER(bytes, Unit, per_thread)                                                            \
-  template [[host_name("gather_" #bytes)]] [[kernel]] decltype(gather<Unit, per_thread>)           \
-      gather<Unit, per_thread>;
+#define GATHER(bytes, Unit, per_thread) ENTRY("gather_" #bytes, gather<Unit, per_thread>)
 GATHER(1, uchar, 8)
 GATHER(2, ushort, 8)
 GATHER(4, uint, 4)
@@ -138,17 +134,15 @@ struct Update {
 
 // Views: the array, the indices, the updates. No two updates meet the same element.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void update(
-    device T* out, const device uchar* indices, const device T* updates, constant Update& how,
-    constant IndexedAxis& axis, constant Walk<3>& walk, constant JointExtent<3>* extents,
-    device Errors& errors, uint group [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+update(device T* out, const device uchar* indices, const device T* updates, constant Update& how,
+       constant IndexedAxis& axis, constant Walk<3>& walk, constant JointExtent<3>* extents,
+       device Errors& errors, IN_GROUP(uint)) {
   constexpr int per_thread = 4;
   const uint first = group * (threads * per_thread) + t;
   long to[per_thread], from[per_thread], at[per_thread], given[per_thread];
   for (int i = 0; i < per_thread; ++i) {
-    const Offsets<3> offsets =
-        offsets_of(min(first + i * threads, walk.size - 1), walk, extents);
+    const Offsets<3> offsets = offsets_of(min(first + i * threads, walk.size - 1), walk, extents);
     to[i] = offsets.of[0];
     at[i] = offsets.of[1];
     from[i] = offsets.of[2];
@@ -187,23 +181,9 @@ template <typename T>
   }
 }
 
-#define UPDATE(name, T) \
-  template [[host_name("update_" #name)]] [[kernel]] decltype(update<T>) update<T>;
-#define ALL_TYPES(ENTRY)  \
-  ENTRY(bool, bool)       \
-  ENTRY(uint8, uchar)     \
-  ENTRY(uint16, ushort)   \
-  ENTRY(uint32, uint)     \
-  ENTRY(uint64, ulong)    \
-  ENTRY(int8, char)       \
-  ENTRY(int16, short)     \
-  ENTRY(int32, int)       \
-  ENTRY(int64, long)      \
-  ENTRY(float16, half)    \
-  ENTRY(bfloat16, bfloat) \
-  ENTRY(float32, float)   \
-  ENTRY(complex64, float2)
-ALL_TYPES(UPDATE)
+#define UPDATE(name, T) ENTRY("update_" #name, update<T>)
+UPDATE(bool, bool)
+FOR_NUMBERS(UPDATE)
 
 // Where the indices of one array lead, added to where those of the arrays before it led (unless it
 // is the first), and to an origin. Views: the indices, the origins.
@@ -228,8 +208,8 @@ struct DynamicAxis {
 
 // Where a slice starts: the offset that the starts along its axes make. One thread.
 [[kernel]] void start_offset(const device uchar* starts, device long& offset,
-                             constant DynamicAxis* axes, constant int& count,
-                             constant long& stride, constant uint& kind, device Errors& errors) {
+                             constant DynamicAxis* axes, constant int& count, constant long& stride,
+                             constant uint& kind, device Errors& errors) {
   long sum = 0;
   for (int k = 0; k < count; ++k) {
     const long start = integer_at(starts, k * stride, kind);

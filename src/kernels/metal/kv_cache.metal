@@ -2,15 +2,9 @@
 #include "support/errors.h"
 #include "support/kv.h"
 
-struct KvWrite {
-  uint heads, block_size, rooms;
-  uint kind;       // of the rows
-  bool is_columns; // a stored row is a column of its block: keys
-};
-
 // The row in threadgroup memory as words: numbers of a turbo format rotated, with their norm.
 inline void encode_row(threadgroup float* row, threadgroup float* spare, threadgroup uchar* indices,
-                       threadgroup uint* words, constant KvRows& rows, const device float* matrix,
+                       threadgroup uint* words, constant KvFormat& rows, const device float* matrix,
                        uint lane) {
   if (rows.bits == 8) {
     for (uint g = lane; g < rows.dims / rows.group; g += 32) {
@@ -69,7 +63,7 @@ inline void encode_row(threadgroup float* row, threadgroup float* spare, threadg
 // A threadgroup has a row: of a head of a token.
 [[kernel, max_total_threads_per_threadgroup(32)]] void kv_write(
     const device uchar* from, const device int* slots, const device float* matrix,
-    device uchar* pool, constant KvRows& rows, constant KvWrite& write, device Errors& errors, uint2 group [[threadgroup_position_in_grid]],
+    device uchar* pool, constant KvFormat& rows, constant KvSlots& write, device Errors& errors, uint2 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_threadgroup]]) {
   threadgroup float row[most_row_dims], spare[most_row_dims];
   threadgroup uchar indices[most_row_dims];
@@ -100,7 +94,7 @@ inline void encode_row(threadgroup float* row, threadgroup float* spare, threadg
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void kv_encode(
-    const device uchar* from, const device float* matrix, device uint* to, constant KvRows& rows, constant uint& kind,
+    const device uchar* from, const device float* matrix, device uint* to, constant KvFormat& rows, constant uint& kind,
     constant ulong& count, uint2 group [[threadgroup_position_in_grid]],
     uint2 groups [[threadgroups_per_grid]], uint lane [[thread_index_in_threadgroup]]) {
   threadgroup float row[most_row_dims], spare[most_row_dims];
@@ -115,7 +109,7 @@ inline void encode_row(threadgroup float* row, threadgroup float* spare, threadg
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void kv_decode(
-    const device uint* from, const device float* matrix, device uchar* to, constant KvRows& rows, constant uint& kind,
+    const device uint* from, const device float* matrix, device uchar* to, constant KvFormat& rows, constant uint& kind,
     constant ulong& count, uint2 group [[threadgroup_position_in_grid]],
     uint2 groups [[threadgroups_per_grid]], uint lane [[thread_index_in_threadgroup]]) {
   threadgroup float row[most_row_dims], spare[most_row_dims];

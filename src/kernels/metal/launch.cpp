@@ -79,13 +79,12 @@ uint32_t grid_length(const Encoder& encoder, int64_t groups, uint32_t threadgrou
 }
 
 Extent extent_of(int64_t size, int64_t stride) {
-  Extent extent{stride, static_cast<uint64_t>(size), 0, 0};
+  Extent extent{stride, fit(size), 0, 0};
   // floor(n / size) = n * multiplier >> (32 + shift) for n < 2^31, with
   // multiplier = ceil(2^(32 + shift) / size) and 2^shift < size <= 2^(shift + 1).
   if (size > 1 && size <= most_small_elements) {
     extent.shift = static_cast<uint32_t>(std::bit_width(extent.size - 1)) - 1;
-    extent.multiplier = static_cast<uint32_t>(
-        ((uint64_t{1} << (32 + extent.shift)) + extent.size - 1) / extent.size);
+    extent.multiplier = fit(((uint64_t{1} << (32 + extent.shift)) + extent.size - 1) / extent.size);
   }
   return extent;
 }

@@ -2,9 +2,11 @@
 // support/indexing.h.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <holdfast/encoder.h>
@@ -14,6 +16,35 @@
 #include "kernels/plan/layout.h"
 
 namespace holdfast::kernels::metal {
+
+// As in the Metal language: for the structures of support/*_parameters.h.
+using uint = uint32_t;
+using ulong = uint64_t;
+
+// A number as a parameter of a kernel: becomes any type of integers. What that type does not hold,
+// the kernel cannot compute; the host does.
+class Fitted {
+ public:
+  explicit Fitted(int64_t number) : number_(number) {}
+  template <std::integral T>
+  operator T() const {
+    if (!std::in_range<T>(number_)) throw exec::NoKernel();
+    return static_cast<T>(number_);
+  }
+
+ private:
+  int64_t number_;
+};
+template <typename T>
+  requires std::integral<T> || std::is_enum_v<T>
+Fitted fit(T number) {
+  return Fitted(static_cast<int64_t>(number));
+}
+
+struct Output {
+  array& memory;
+};
+inline Output output(array& memory) { return {memory}; }
 
 // Arguments are given in the order of the kernel's parameters, then `over` encodes the dispatch.
 // Arrays must stay where they are until then; values are copied.
@@ -39,6 +70,12 @@ class Launch {
   // A `device Errors&` (support/errors.h): what the kernel may find wrong with its data, as
   // messages for its codes 1, 2, …, with "{}" for its numbers. The op's command fails with one.
   Launch& errors(const std::vector<std::string>& messages);
+  // Several arguments: arrays are inputs unless they are marked as outputs, and what has elements
+  // is a list.
+  template <typename... Arguments>
+  Launch& with(const Arguments&... arguments) {
+    return (add(arguments), ..., *this);
+  }
   // Arguments that the kernel has and does not touch this time.
   Launch& nothing(size_t arguments) {
     for (size_t i = 0; i < arguments; ++i) bytes(nullptr, 0);
@@ -59,6 +96,18 @@ class Launch {
 
  private:
   Launch& bytes(const void* address, size_t size);
+  template <typename T>
+  void add(const T& argument) {
+    if constexpr (std::is_same_v<T, array>) {
+      input(argument);
+    } else if constexpr (std::is_same_v<T, Output>) {
+      output(argument.memory);
+    } else if constexpr (requires { argument.data(); }) {
+      list(argument);
+    } else {
+      value(argument);
+    }
+  }
 
   Encoder& encoder_;
   Ref<const exec::Pipeline> pipeline_;

@@ -20,9 +20,9 @@ struct MaskedScatter {
   uint is_aligned;  // the mask's address is a multiple of 16
 };
 
-[[kernel, max_total_threads_per_threadgroup(256)]] void masked_counts(
-    const device uchar* mask, device ulong* counts, constant MaskedScatter& scatter,
-    uint group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+masked_counts(const device uchar* mask, device ulong* counts, constant MaskedScatter& scatter,
+              IN_GROUP(uint)) {
   threadgroup uint of_simdgroup[simdgroups];
   const ulong first = ulong(group) * chunk + t * 16;
   uint count = 0;
@@ -40,45 +40,11 @@ struct MaskedScatter {
   counts[group] = count;
 }
 
-// Each count becomes the sum of those before it. One threadgroup. More than `available` in all are
-// an error.
-[[kernel, max_total_threads_per_threadgroup(256)]] void masked_sums(
-    device ulong* counts, constant MaskedScatter& scatter, device Errors& errors,
-    uint t [[thread_index_in_threadgroup]]) {
-  constexpr uint per_thread = 16;
-  threadgroup ulong of_simdgroup[simdgroups];
-  ulong before = 0;
-  for (ulong first = 0; first < scatter.chunks; first += 256 * per_thread) {
-    ulong own[per_thread], sum = 0;
-    for (uint i = 0; i < per_thread; ++i) {
-      const ulong index = first + t * per_thread + i;
-      own[i] = index < scatter.chunks ? counts[index] : 0;
-      sum += own[i];
-    }
-    const ulong inside = simd_prefix_exclusive_sum(sum);
-    if (t % 32 == 31) of_simdgroup[t / 32] = inside + sum;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    ulong at = before + inside;
-    for (uint i = 0; i < simdgroups; ++i) {
-      if (i < t / 32) at += of_simdgroup[i];
-      before += of_simdgroup[i];
-    }
-    for (uint i = 0; i < per_thread; ++i) {
-      const ulong index = first + t * per_thread + i;
-      if (index < scatter.chunks) counts[index] = at;
-      at += own[i];
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-  }
-  if (t == 0 && before > scatter.available)
-    report(errors, 1, long(before), long(scatter.available));
-}
-
 template <typename Unit>
-[[kernel, max_total_threads_per_threadgroup(256)]] void masked_scatter(
-    const device uchar* mask, const device ulong* before, const device Unit* source,
-    device Unit* out, constant MaskedScatter& scatter, uint group [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+masked_scatter(const device uchar* mask, const device ulong* before, const device Unit* source,
+               device Unit* out, constant MaskedScatter& scatter, device Errors& errors,
+               IN_GROUP(uint)) {
   threadgroup uint of_simdgroup[simdgroups];
   const ulong first = first_of(group, t);
   uint taken[rounds], count = 0;
@@ -89,8 +55,13 @@ template <typename Unit>
   }
   if (t % 32 == 0) of_simdgroup[t / 32] = count;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  ulong next = before[group];
-  for (uint i = 0; i < t / 32; ++i) next += of_simdgroup[i];
+  ulong next = before[group], all = next;
+  for (uint i = 0; i < simdgroups; ++i) {
+    next += i < t / 32 ? of_simdgroup[i] : 0;
+    all += of_simdgroup[i];
+  }
+  if (t == 0 && all > scatter.available && group + 1 == scatter.chunks)
+    report(errors, 1, long(all), long(scatter.available));
   for (uint r = 0; r < rounds; ++r) {
     const uint lower = (1u << (t % 32)) - 1;
     const ulong from = next + popcount(taken[r] & lower);
@@ -100,10 +71,5 @@ template <typename Unit>
   }
 }
 
-#define MASKED(bytes, Unit)                                                                       \
-  template [[host_name("masked_scatter_" #bytes)]] [[kernel]] decltype(masked_scatter<Unit>)      \
-      masked_scatter<Unit>;
-MASKED(1, uchar)
-MASKED(2, ushort)
-MASKED(4, uint)
-MASKED(8, ulong)
+#define MASKED(bytes, Unit) ENTRY("masked_scatter_" #bytes, masked_scatter<Unit>)
+FOR_SIZES(MASKED)

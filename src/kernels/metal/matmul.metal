@@ -1,17 +1,9 @@
 // Matrix products C = A B by tiles, for any strides and batches that broadcast. Sums are of float32
 // (or two of them), in an order that follows from the shapes.
-#include "support/errors.h"
 #include "support/indexing.h"
+#include "support/errors.h"
 #include "support/tiles.h"
-
-struct Product {
-  uint rows, columns, depth;  // of C, and of the sums
-  uint parts, part_depth;     // the depth is cut: C is then `parts` sums for add_parts
-  int dimensions;             // of the batch
-  long a_row, a_depth, b_column, b_depth;  // strides
-  bool a_aligned, b_aligned;  // lines of neighbours begin at multiples of 16 bytes
-  bool wide;                  // C is of float32 whatever A and B are
-};
+#include "support/matmul_parameters.h"
 
 // Columns are taken in bands of rows: threadgroups that run at the same time share what they read.
 struct TilePosition {
@@ -56,11 +48,10 @@ inline Target<T> target_of(device uchar* out, constant Product& product, uint ba
 // A threadgroup computes side × side of C, each of its 8 simdgroups side / 2 × side / 4. `turned`:
 // neighbours in memory are neighbours across the depth, else along it.
 template <typename T, uint side, bool a_turned, bool b_turned>
-[[kernel, max_total_threads_per_threadgroup(256)]] void matmul_tiles(
-    const device ushort* a, const device ushort* b, device uchar* out, constant Product& product,
-    constant Extent* a_batch, constant Extent* b_batch,
-    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+KERNEL(256)
+matmul_tiles(const device ushort* a, const device ushort* b, device uchar* out,
+             constant Product& product, constant Extent* a_batch, constant Extent* b_batch,
+             IN_GROUP(uint3), IN_SIMDGROUP) {
   constexpr uint depth = 32, threads = 256;
   using TileA = conditional_t<a_turned, Tile<depth, side>, Tile<side, depth>>;
   using TileB = conditional_t<b_turned, Tile<depth, side>, Tile<side, depth>>;
@@ -125,9 +116,8 @@ template <typename T, uint side, bool a_turned, bool b_turned>
              });
 }
 
-#define TILES_OF(name, T, side, a, a_turned, b, b_turned)                    \
-  template [[host_name("matmul_" #side "_" #a #b "_" #name)]] [[kernel]] decltype( \
-      matmul_tiles<T, side, a_turned, b_turned>) matmul_tiles<T, side, a_turned, b_turned>;
+#define TILES_OF(name, T, side, a, a_turned, b, b_turned) \
+  ENTRY("matmul_" #side "_" #a #b "_" #name, matmul_tiles<T, side, a_turned, b_turned>)
 #define TILES(name, T, side)                  \
   TILES_OF(name, T, side, n, false, n, true)  \
   TILES_OF(name, T, side, n, false, t, false) \
@@ -238,10 +228,9 @@ inline void multiply_any(const device T* a, const device T* b, Target<T> target,
 }
 
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void matmul_any(
-    const device T* a, const device T* b, device uchar* out, constant Product& product,
-    constant Extent* a_batch, constant Extent* b_batch,
-    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+matmul_any(const device T* a, const device T* b, device uchar* out, constant Product& product,
+           constant Extent* a_batch, constant Extent* b_batch, IN_GROUP(uint3)) {
   threadgroup AnyTiles<T> tiles;
   const uint first = group.y * product.part_depth;
   multiply_any(a + offset_of(group.z, a_batch, product.dimensions),
@@ -252,10 +241,10 @@ template <typename T>
 
 // Product z has the depth [segments[2 z], segments[2 z + 1]) to itself.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void segmented_matmul(
-    const device T* a, const device T* b, const device uint* segments, device uchar* out,
-    constant Product& product, device Errors& errors, uint3 group [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+segmented_matmul(const device T* a, const device T* b, const device uint* segments,
+                 device uchar* out, constant Product& product, device Errors& errors,
+                 IN_GROUP(uint3)) {
   threadgroup AnyTiles<T> tiles;
   uint first = segments[2 * ulong(group.z)], end = segments[2 * ulong(group.z) + 1];
   if (first > end || end > product.depth) {
@@ -266,29 +255,14 @@ template <typename T>
                t);
 }
 
-#define MATMUL_ANY(name, T)                                                                     \
-  template [[host_name("matmul_any_" #name)]] [[kernel]] decltype(matmul_any<T>) matmul_any<T>; \
-  template [[host_name("segmented_matmul_" #name)]] [[kernel]] decltype(segmented_matmul<T>)    \
-      segmented_matmul<T>;
-MATMUL_ANY(float32, float)
+#define MATMUL_ANY(name, T)                 \
+  ENTRY("matmul_any_" #name, matmul_any<T>) \
+  ENTRY("segmented_matmul_" #name, segmented_matmul<T>)
+FOR_FLOATS(MATMUL_ANY)
 MATMUL_ANY(complex64, float2)
-MATMUL_ANY(float16, half)
-MATMUL_ANY(bfloat16, bfloat)
 
 // --- few vectors ---
 
-// Up to `count` vectors times a matrix, which is read once, in blocks of 16 bytes: lines of
-// neighbours consist of whole blocks.
-struct MatrixVectors {
-  uint rows, depth, vectors;
-  uint parts, part_depth;
-  uint width;  // of rows: lanes of one; of columns: threads of a line
-  int dimensions;
-  bool wide;
-  long stride;                // between rows, or along the depth
-  long vector, vector_depth;  // strides of the vectors
-  ulong out_row, out_vector;  // strides of the product
-};
 template <typename T>
 inline device uchar* sums_of(device uchar* out, constant MatrixVectors& p, uint batch, uint part) {
   using Wide = typename wide_of<T>::type;
@@ -304,10 +278,9 @@ inline void store_sum(device uchar* out, constant MatrixVectors& p, uint row, ui
 // Elements of a row are neighbours, and of a vector. A row has `width` lanes of a simdgroup, which
 // takes four rows at a time.
 template <typename T, uint count>
-[[kernel, max_total_threads_per_threadgroup(256)]] void matvec_rows(
-    const device T* matrix, const device T* x, device uchar* out, constant MatrixVectors& p,
-    constant Extent* matrix_batch, constant Extent* x_batch,
-    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+matvec_rows(const device T* matrix, const device T* x, device uchar* out, constant MatrixVectors& p,
+            constant Extent* matrix_batch, constant Extent* x_batch, IN_GROUP(uint3)) {
   using Wide = typename wide_of<T>::type;
   constexpr uint together = 4, block = Block<T>::size;
   matrix += offset_of(group.z, matrix_batch, p.dimensions);
@@ -330,8 +303,7 @@ template <typename T, uint count>
       for (uint r = 0; r < together; ++r) {
 #pragma unroll
         for (uint i = 0; i < block; ++i)
-          sums[r][v] =
-              times_plus(Wide(values[r].values[i]), Wide(factors.values[i]), sums[r][v]);
+          sums[r][v] = times_plus(Wide(values[r].values[i]), Wide(factors.values[i]), sums[r][v]);
       }
     }
   }
@@ -351,10 +323,10 @@ template <typename T, uint count>
 // Elements of a column are neighbours: outputs are. `width` threads read 16 bytes each of a line;
 // the others of a threadgroup take other lines.
 template <typename T, uint count>
-[[kernel, max_total_threads_per_threadgroup(256)]] void matvec_columns(
-    const device T* matrix, const device T* x, device uchar* out, constant MatrixVectors& p,
-    constant Extent* matrix_batch, constant Extent* x_batch,
-    uint3 group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+matvec_columns(const device T* matrix, const device T* x, device uchar* out,
+               constant MatrixVectors& p, constant Extent* matrix_batch, constant Extent* x_batch,
+               IN_GROUP(uint3)) {
   using Wide = typename wide_of<T>::type;
   constexpr uint together = 4, block = Block<T>::size;
   threadgroup Wide memory[256 * block];
@@ -400,32 +372,18 @@ template <typename T, uint count>
   }
 }
 
-#define MATVEC(name, T, count)                                                                   \
-  template [[host_name("matvec_rows_" #count "_" #name)]] [[kernel]] decltype(                   \
-      matvec_rows<T, count>) matvec_rows<T, count>;                                              \
-  template [[host_name("matvec_columns_" #count "_" #name)]] [[kernel]] decltype(                \
-      matvec_columns<T, count>) matvec_columns<T, count>;
-MATVEC(float32, float, 1)
-MATVEC(float16, half, 1)
-MATVEC(bfloat16, bfloat, 1)
-MATVEC(float32, float, 4)
-MATVEC(float16, half, 4)
-MATVEC(bfloat16, bfloat, 4)
+#define MATVEC(name, T, count)                                  \
+  ENTRY("matvec_rows_" #count "_" #name, matvec_rows<T, count>) \
+  ENTRY("matvec_columns_" #count "_" #name, matvec_columns<T, count>)
+#define MATVECS(name, T) MATVEC(name, T, 1) MATVEC(name, T, 4)
+FOR_FLOATS(MATVECS)
 MATVEC(complex64, float2, 4)
 
 // --- sums of parts ---
 
-struct SumParts {
-  ulong size;  // of the sums of one part
-  ulong total;
-  uint parts;
-};
-
 // Products follow each other in `sums`, each with its parts one after the other.
 template <typename T>
-[[kernel]] void add_parts(const device float* sums, device T* out, constant SumParts& p,
-                          uint2 position [[thread_position_in_grid]],
-                          uint2 grid [[threads_per_grid]]) {
+[[kernel]] void add_parts(const device float* sums, device T* out, constant SumParts& p, IN_GRID) {
   const ulong index = thread_number(position, grid);
   if (index >= p.total) return;
   const ulong product = index / p.size;
@@ -434,8 +392,5 @@ template <typename T>
   for (uint i = 0; i < p.parts; ++i) sum += from[i * p.size];
   out[index] = T(sum);
 }
-#define ADD_PARTS(name, T) \
-  template [[host_name("add_parts_" #name)]] [[kernel]] decltype(add_parts<T>) add_parts<T>;
-ADD_PARTS(float32, float)
-ADD_PARTS(float16, half)
-ADD_PARTS(bfloat16, bfloat)
+#define ADD_PARTS(name, T) ENTRY("add_parts_" #name, add_parts<T>)
+FOR_FLOATS(ADD_PARTS)

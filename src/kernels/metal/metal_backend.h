@@ -9,7 +9,10 @@ namespace holdfast::kernels::metal {
 // The functions are in encode/, a file per family. Factorisations run on the host (NoKernel).
 class MetalBackend : public Backend {
  public:
-  static MetalBackend& get();
+  static MetalBackend& get() {
+    static auto* backend = new MetalBackend;  // as long as the process: queues may use it at exit
+    return *backend;
+  }
 
   // --- copies, views, indices ---
   void copy(Encoder& encoder, const array& in, array& out) override;
@@ -74,8 +77,6 @@ class MetalBackend : public Backend {
   std::unique_ptr<const Prepared> prepare_fused(exec::Device& device,
                                                 const FusedGroup& group) override;
   void fused(Encoder& encoder, const FusedGroup& group) override;
-  void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
-            std::vector<array>& outputs) override;
 
   // --- language models ---
   void kv_write(Encoder& encoder, const KvWrite& write, array& key_pool,

@@ -14,8 +14,8 @@ struct Norm {
 
 // A block of weights or biases.
 template <typename T, typename Index>
-inline void load_parameters(thread float* x, const device T* parameters, Row<T, Index> row, Index block,
-                            bool aligned) {
+inline void load_parameters(thread float* x, const device T* parameters, Row<T, Index> row,
+                            Index block, bool aligned) {
   if (aligned && row.is_whole(block)) {
     const Block<T> values = load_block(parameters + row.position(block, 0));
     for (int i = 0; i < row.per_block; ++i) x[i] = float(values.values[i]);
@@ -44,11 +44,10 @@ inline void write_normal(thread float* x, Index block, float mean, float factor,
 }
 
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(1024)]] void norm_rows(
-    const device T* in, device T* out, const device T* weight, const device T* bias,
-    constant Norm& norm, constant Rows& rows, constant Extent* extents,
-    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint t [[thread_index_in_threadgroup]], uint3 size [[threads_per_threadgroup]]) {
+KERNEL(1024)
+norm_rows(const device T* in, device T* out, const device T* weight, const device T* bias,
+          constant Norm& norm, constant Rows& rows, constant Extent* extents, IN_GROUPS,
+          uint3 size [[threads_per_threadgroup]]) {
   threadgroup float scratch[32];
   threadgroup float2 pairs[32];
   const ulong number = group_number(group, groups) * (size.x / rows.threads) + t / rows.threads;
@@ -79,8 +78,7 @@ template <typename T>
   const float factor = 1 / sqrt(max(sums.y - rest * rest, 0.0f) + norm.epsilon);
   for (int b = 0; b < held.size; ++b) {
     const uint block = lane + b * rows.threads;
-    if (block < row.blocks())
-      write_normal(held.x[b], block, rest, factor, row, weight, bias, norm);
+    if (block < row.blocks()) write_normal(held.x[b], block, rest, factor, row, weight, bias, norm);
   }
 }
 
@@ -95,10 +93,9 @@ struct Moments {
 
 // Long rows, first: the states of their chunks.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void norm_states(
-    const device T* in, device Moments* states, constant Rows& rows, constant Extent* extents,
-    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+norm_states(const device T* in, device Moments* states, constant Rows& rows,
+            constant Extent* extents, IN_GROUPS) {
   threadgroup Moments scratch[8];
   const ulong number = group_number(group, groups);
   if (number >= rows.count * rows.chunks) return;  // the whole threadgroup
@@ -120,11 +117,10 @@ template <typename T>
 
 // And then: the states of a row combined, and a chunk written.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void norm_write(
-    const device T* in, device T* out, const device T* weight, const device T* bias,
-    const device Moments* states, constant Norm& norm, constant Rows& rows,
-    constant Extent* extents, uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+norm_write(const device T* in, device T* out, const device T* weight, const device T* bias,
+           const device Moments* states, constant Norm& norm, constant Rows& rows,
+           constant Extent* extents, IN_GROUPS) {
   threadgroup Moments scratch[8];
   const ulong number = group_number(group, groups);
   if (number >= rows.count * rows.chunks) return;  // the whole threadgroup
@@ -146,10 +142,8 @@ template <typename T>
   }
 }
 
-#define NORM(name, T)                                                                             \
-  template [[host_name("norm_rows_" #name)]] [[kernel]] decltype(norm_rows<T>) norm_rows<T>;      \
-  template [[host_name("norm_states_" #name)]] [[kernel]] decltype(norm_states<T>) norm_states<T>; \
-  template [[host_name("norm_write_" #name)]] [[kernel]] decltype(norm_write<T>) norm_write<T>;
-NORM(float16, half)
-NORM(bfloat16, bfloat)
-NORM(float32, float)
+#define NORM(name, T)                         \
+  ENTRY("norm_rows_" #name, norm_rows<T>)     \
+  ENTRY("norm_states_" #name, norm_states<T>) \
+  ENTRY("norm_write_" #name, norm_write<T>)
+FOR_FLOATS(NORM)

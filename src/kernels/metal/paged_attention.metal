@@ -4,15 +4,6 @@
 #include "support/errors.h"
 #include "support/kv.h"
 
-struct Paged {
-  uint sequences, tokens, heads, key_heads, group;  // group: heads that share keys
-  uint block_size, most_blocks, blocks, splits;
-  uint tokens_of_each;  // where there are no starts
-  uint window;          // 0: none
-  uint query_kind;
-  float scale;
-  bool has_starts, has_sinks;
-};
 constant constexpr uint tile_rows = 8, split_keys = 256, partial_header = 2;
 
 // Neighbouring rows of one sequence. What bad integers say is kept inside of the arrays.
@@ -66,7 +57,7 @@ inline Tile tile_of(constant Paged& paged, const device int* starts, const devic
 // Queries as float32, scaled and rotated, those that share keys together.
 [[kernel, max_total_threads_per_threadgroup(32)]] void paged_prepare(
     const device uchar* queries, const device float* matrix, device float* prepared,
-    constant Paged& paged, constant KvRows& keys, uint2 group [[threadgroup_position_in_grid]],
+    constant Paged& paged, constant KvFormat& keys, uint2 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_threadgroup]]) {
   threadgroup float row[most_row_dims], spare[most_row_dims];
   const uint head = group.x, token = group.y;
@@ -90,7 +81,7 @@ inline void score_numbers(const device T* column, uint stride, const device floa
 // Sixteen indices at a time: two words hold them.
 template <uint bits>
 inline void score_indices(const device uint* column, uint stride, const device float* queries,
-                          constant KvRows& keys, const threadgroup float* codebook,
+                          constant KvFormat& keys, const threadgroup float* codebook,
                           const thread uint* rows, thread float* scores) {
   for (uint base = 0; base < keys.dims; base += 16) {
     const uint word = base * bits / 32;
@@ -108,7 +99,7 @@ inline void score_indices(const device uint* column, uint stride, const device f
   for (uint r = 0; r < tile_rows; ++r) scores[r] *= norm;
 }
 inline void score_bytes(const device uint* column, uint stride, const device float* queries,
-                        constant KvRows& keys, const thread uint* rows, thread float* scores) {
+                        constant KvFormat& keys, const thread uint* rows, thread float* scores) {
   for (uint j = 0; j < keys.dims; ++j) {
     const half2 pair = as_type<half2>(column[ulong(keys.packed_words + j / keys.group) * stride]);
     const uint code = column[ulong(j / 4) * stride] >> 8 * (j % 4) & 255;
@@ -120,7 +111,7 @@ inline void score_bytes(const device uint* column, uint stride, const device flo
 [[kernel, max_total_threads_per_threadgroup(256)]] void paged_splits(
     const device float* prepared, const device uchar* key_pool, const device uchar* value_pool,
     const device int* table, const device int* lengths, const device int* starts,
-    device float* partial, constant Paged& paged, constant KvRows& keys, constant KvRows& values,
+    device float* partial, constant Paged& paged, constant KvFormat& keys, constant KvFormat& values,
     uint2 position [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
   threadgroup float weights[tile_rows][split_keys], sums[split_keys];
   threadgroup float largest[tile_rows][8], totals[tile_rows][8];
@@ -236,7 +227,7 @@ inline void score_bytes(const device uint* column, uint stride, const device flo
 // A threadgroup merges the splits of a head of a token.
 [[kernel, max_total_threads_per_threadgroup(32)]] void paged_combine(
     const device float* partial, const device int* lengths, const device int* starts,
-    const device float* sinks, const device float* matrix, device uchar* out, constant Paged& paged, constant KvRows& values,
+    const device float* sinks, const device float* matrix, device uchar* out, constant Paged& paged, constant KvFormat& values,
     uint2 group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_threadgroup]]) {
   threadgroup float row[most_row_dims], spare[most_row_dims];
   const uint head = group.x, token = group.y;

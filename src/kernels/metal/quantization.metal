@@ -1,4 +1,5 @@
-// quantize and dequantize: a thread takes eight neighbours.
+// quantize and dequantize: a thread takes eight neighbours. And float32 to 8-bit floats (e4m3) and
+// back.
 #include "support/indexing.h"
 #include "support/quantized.h"
 
@@ -21,11 +22,11 @@ inline void store_eight(device T* out, ulong eight, thread const float* values) 
 template <typename T>
 [[kernel]] void dequantize(const device uchar* codes, const device uchar* scales,
                            const device uchar* biases, device T* out, constant Quantization& q,
-                           uint2 position [[thread_position_in_grid]],
-                           uint2 grid [[threads_per_grid]]) {
+                           IN_GRID) {
   const ulong eight = thread_number(position, grid);
   if (eight * 8 >= q.size) return;
-  const ulong word = eight_codes(codes, q.format.bits, eight), group = eight * 8 >> q.format.group_shift;
+  const ulong word = eight_codes(codes, q.format.bits, eight),
+              group = eight * 8 >> q.format.group_shift;
   const float scale = scale_at(scales, q.format.scale_type, group);
   const float bias = q.format.mode == affine ? scale_at(biases, q.format.scale_type, group) : 0;
   float values[8];
@@ -109,8 +110,7 @@ struct GroupCode {
 template <typename T>
 [[kernel]] void quantize(const device T* in, const device float* global_scale, device uchar* codes,
                          device uchar* scales, device T* biases, constant Quantization& q,
-                         constant uint& has_global, uint2 position [[thread_position_in_grid]],
-                         uint2 grid [[threads_per_grid]]) {
+                         constant uint& has_global, IN_GRID) {
   const ulong number = thread_number(position, grid), eight = min(number, q.size / 8 - 1);
   float values[8];
 #pragma unroll
@@ -155,9 +155,35 @@ template <typename T>
   }
 }
 
-#define QUANTIZATION(name, T)                                                                    \
-  template [[host_name("quantize_" #name)]] [[kernel]] decltype(quantize<T>) quantize<T>;        \
-  template [[host_name("dequantize_" #name)]] [[kernel]] decltype(dequantize<T>) dequantize<T>;
-QUANTIZATION(float32, float)
-QUANTIZATION(float16, half)
-QUANTIZATION(bfloat16, bfloat)
+#define QUANTIZATION(name, T) \
+  ENTRY("quantize_" #name, quantize<T>) ENTRY("dequantize_" #name, dequantize<T>)
+FOR_FLOATS(QUANTIZATION)
+
+// --- e4m3 by itself: a thread converts 16 elements ---
+
+template <typename From, typename To, To converted(From)>
+[[kernel]] void fp8(const device From* in, device To* out, constant ulong& size,
+                    constant bool& aligned, IN_GRID) {
+  constexpr int per_thread = 16;
+  const ulong first = thread_number(position, grid) * per_thread;
+  if (first >= size) return;
+  From values[per_thread];
+  if (aligned && first + per_thread <= size) {
+    for (int i = 0; i < per_thread; i += Block<From>::size) {
+      const Block<From> block = load_block(in + first + i);
+      for (int j = 0; j < Block<From>::size; ++j) values[i + j] = block.values[j];
+    }
+  } else {
+    for (int i = 0; i < per_thread; ++i) values[i] = in[min(first + i, size - 1)];
+  }
+  for (int i = 0; i < per_thread; i += Block<To>::size) {
+    Block<To> block;
+    for (int j = 0; j < Block<To>::size; ++j) block.values[j] = converted(values[i + j]);
+    store_block(out, first + i, size, true, block);
+  }
+}
+
+inline uchar to_fp8(float value) { return uchar(to_e4m3(value)); }
+inline float from_fp8(uchar code) { return from_e4m3(code); }
+ENTRY("to_fp8", fp8<float, uchar, to_fp8>)
+ENTRY("from_fp8", fp8<uchar, float, from_fp8>)

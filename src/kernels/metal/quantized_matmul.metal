@@ -1,7 +1,7 @@
 // Products of x with quantised matrices, for each of a batch, or for pairs of matrices that are
 // chosen by index.
-#include "support/errors.h"
 #include "support/indexing.h"
+#include "support/errors.h"
 #include "support/tiles.h"
 #include "support/quantized.h"
 
@@ -28,6 +28,12 @@ struct Choice {
   const device uint4* tiles;
   const device uint2* pairs;
 };
+
+#define CHOICE                                                                             \
+  constant QuantizedProduct &p, constant Extent *left_batch, constant Extent *right_batch, \
+      const device uint *lefts, const device uint *rights, const device uint4 *tiles,      \
+      const device uint2 *pairs, device Errors &errors
+#define CHOSEN {left_batch, right_batch, lefts, rights, tiles, pairs}
 
 // Rows of x and of the result that one matrix of w meets.
 struct TileRows {
@@ -78,7 +84,7 @@ constant constexpr uint most_matrices = 2048;
 [[kernel, max_total_threads_per_threadgroup(1024), host_name("group_pairs")]] void group_pairs(
     const device uint* lefts, const device uint* rights, device uint4* tiles, device uint2* pairs,
     constant Grouping& p, device Errors& errors, uint t [[thread_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    IN_SIMDGROUP) {
   constexpr uint threads = 1024, each = most_matrices / threads;
   threadgroup atomic_uint counts[most_matrices];  // then: where the next pair goes
   threadgroup uint2 sums[32];
@@ -105,8 +111,7 @@ constant constexpr uint most_matrices = 2048;
   for (uint i = 0; i < each; ++i) {
     atomic_store_explicit(&counts[t * each + i], before.x, memory_order_relaxed);
     for (uint first = 0; first < own[i]; first += p.rows)
-      tiles[before.y++] =
-          uint4(t * each + i, before.x + first, min(p.rows, own[i] - first), 0);
+      tiles[before.y++] = uint4(t * each + i, before.x + first, min(p.rows, own[i] - first), 0);
     before.x += own[i];
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -147,14 +152,10 @@ struct WeightSource {
 };
 
 template <typename T, uint tile, bool transposed>
-[[kernel, max_total_threads_per_threadgroup(256)]] void quantized_tiles(
-    const device ushort* x, const device uchar* codes, const device uchar* scales,
-    const device uchar* biases, device uchar* out, constant QuantizedProduct& p,
-    constant Extent* left_batch, constant Extent* right_batch, const device uint* lefts,
-    const device uint* rights, const device uint4* tiles, const device uint2* pairs,
-    device Errors& errors, uint3 group [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+KERNEL(256)
+quantized_tiles(const device ushort* x, const device uchar* codes, const device uchar* scales,
+                const device uchar* biases, device uchar* out, CHOICE, IN_GROUP(uint3),
+                IN_SIMDGROUP) {
   constexpr uint side = 128, depth = 32, threads = 256;
   using TileA = Tile<tile, depth>;
   using TileB = conditional_t<transposed, Tile<side, depth>, Tile<depth, side>>;
@@ -162,8 +163,7 @@ template <typename T, uint tile, bool transposed>
   threadgroup uint4 memory[2 * buffer / 16];
   threadgroup uchar* buffers = reinterpret_cast<threadgroup uchar*>(memory);
 
-  const TileRows rows = tile_rows(p, {left_batch, right_batch, lefts, rights, tiles, pairs}, tile,
-                                  group.y, group.z, errors);
+  const TileRows rows = tile_rows(p, CHOSEN, tile, group.y, group.z, errors);
   if (rows.count == 0) return;
   const uint column_tiles = (p.columns + side - 1) / side, part = group.x / column_tiles;
   const uint first_column = group.x % column_tiles * side;
@@ -201,8 +201,8 @@ template <typename T, uint tile, bool transposed>
   auto load_weights = [&](uint at) {
     const uint column = first_column + (transposed ? line : place);
     const uint k = at + (transposed ? place : line);
-    const ulong element = first_weight + (transposed ? ulong(column) * p.depth + k
-                                                     : ulong(k) * p.columns + column);
+    const ulong element =
+        first_weight + (transposed ? ulong(column) * p.depth + k : ulong(k) * p.columns + column);
     return weights.load(element, column < p.columns && k < end);
   };
   auto put_weights = [&](Weights w, threadgroup uchar* to) {
@@ -214,8 +214,8 @@ template <typename T, uint tile, bool transposed>
       for (uint i = 0; i < 4; ++i)
         words[i] = packed(T(0), weight_of(eight, 2 * i, p.format, w.scale, w.bias),
                           weight_of(eight, 2 * i + 1, p.format, w.scale, w.bias));
-      *reinterpret_cast<threadgroup uint4*>(
-          to + TileB::offset(line, place / chunk_size + part)) = words;
+      *reinterpret_cast<threadgroup uint4*>(to + TileB::offset(line, place / chunk_size + part)) =
+          words;
     }
   };
 
@@ -259,11 +259,9 @@ template <typename T, uint tile, bool transposed>
              });
 }
 
-#define QUANTIZED_TILES(name, T, tile)                                                           \
-  template [[host_name("quantized_tiles_" #tile "_t_" #name)]] [[kernel]] decltype(              \
-      quantized_tiles<T, tile, true>) quantized_tiles<T, tile, true>;                            \
-  template [[host_name("quantized_tiles_" #tile "_n_" #name)]] [[kernel]] decltype(              \
-      quantized_tiles<T, tile, false>) quantized_tiles<T, tile, false>;
+#define QUANTIZED_TILES(name, T, tile)                                        \
+  ENTRY("quantized_tiles_" #tile "_t_" #name, quantized_tiles<T, tile, true>) \
+  ENTRY("quantized_tiles_" #tile "_n_" #name, quantized_tiles<T, tile, false>)
 QUANTIZED_TILES(float16, half, 128)
 QUANTIZED_TILES(float16, half, 32)
 QUANTIZED_TILES(bfloat16, bfloat, 128)
@@ -273,15 +271,10 @@ QUANTIZED_TILES(bfloat16, bfloat, 32)
 
 [[kernel, max_total_threads_per_threadgroup(256), host_name("quantized_any_float32")]] void
 quantized_any(const device float* x, const device uchar* codes, const device uchar* scales,
-              const device uchar* biases, device float* out, constant QuantizedProduct& p,
-              constant Extent* left_batch, constant Extent* right_batch, const device uint* lefts,
-              const device uint* rights, const device uint4* tiles, const device uint2* pairs,
-              device Errors& errors, uint3 group [[threadgroup_position_in_grid]],
-              uint t [[thread_index_in_threadgroup]]) {
+              const device uchar* biases, device float* out, CHOICE, IN_GROUP(uint3)) {
   constexpr uint side = 64, depth = 16, per_thread = 4;
   threadgroup float a_tile[depth][side + 4], b_tile[depth][side + 4];
-  const TileRows rows = tile_rows(p, {left_batch, right_batch, lefts, rights, tiles, pairs}, side,
-                                  group.y, group.z, errors);
+  const TileRows rows = tile_rows(p, CHOSEN, side, group.y, group.z, errors);
   if (rows.count == 0) return;
   const uint column_tiles = (p.columns + side - 1) / side, part = group.x / column_tiles;
   const uint first_column = group.x % column_tiles * side;
@@ -405,14 +398,9 @@ struct Unpacked {
 // c % parts, and zero elsewhere, so that each sum belongs to one group. Its scale comes afterwards,
 // and what depends on the sum of x: the bias, and the offset of codes.
 template <typename T, uint bits, uint mode>
-[[kernel, max_total_threads_per_threadgroup(512)]] void quantized_few(
-    const device ushort* x, const device uchar* codes, const device uchar* scales,
-    const device uchar* biases, device T* out, constant QuantizedProduct& p,
-    constant Extent* left_batch, constant Extent* right_batch, const device uint* lefts,
-    const device uint* rights, const device uint4* tiles, const device uint2* pairs,
-    device Errors& errors, uint3 group [[threadgroup_position_in_grid]],
-    uint t [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+KERNEL(512)
+quantized_few(const device ushort* x, const device uchar* codes, const device uchar* scales,
+              const device uchar* biases, device T* out, CHOICE, IN_GROUP(uint3), IN_SIMDGROUP) {
   using Unpack = Unpacked<T, bits, mode>;
   constexpr uint row_tiles = 2, side = 16 * row_tiles, most_simdgroups = 16;
   constexpr uint phases = mode == nvfp4 ? 2 : 1, steps = 8 / phases;
@@ -420,8 +408,7 @@ template <typename T, uint bits, uint mode>
 
   const uint shift = p.format.group_shift;
   const uint parts = shift >= 7 ? 1 : shift == 6 ? 2 : 4, simdgroups = p.parts;
-  const TileRows rows = tile_rows(p, {left_batch, right_batch, lefts, rights, tiles, pairs},
-                                  8 / parts, group.y, group.z, errors);
+  const TileRows rows = tile_rows(p, CHOSEN, 8 / parts, group.y, group.z, errors);
   if (rows.count == 0) return;
   const uint first_column = group.x * side;
   const uint line = lane / 4, place = lane % 4;
@@ -465,10 +452,9 @@ template <typename T, uint bits, uint mode>
         const uint first = step / 2 * 8 + step % 2 * 2;
 #pragma unroll
         for (uint i = 0; i < row_tiles; ++i) {
-          const uint4 left = uint4(Unpack::pair(words[2 * i], first),
-                                   Unpack::pair(words[2 * i + 1], first),
-                                   Unpack::pair(words[2 * i], first + 1),
-                                   Unpack::pair(words[2 * i + 1], first + 1));
+          const uint4 left = uint4(
+              Unpack::pair(words[2 * i], first), Unpack::pair(words[2 * i + 1], first),
+              Unpack::pair(words[2 * i], first + 1), Unpack::pair(words[2 * i + 1], first + 1));
           sums[i] = holdfast::mma_m16n8k16<T>(left, right, sums[i]);
         }
         if constexpr (mode == affine) {
@@ -517,19 +503,16 @@ template <typename T, uint bits, uint mode>
   }
 }
 
-#define QUANTIZED_FEW_OF(name, T, format, bits, mode)                                   \
-  template [[host_name("quantized_few_" format "_" #name)]] [[kernel]] decltype(        \
-      quantized_few<T, bits, mode>) quantized_few<T, bits, mode>;
-#define QUANTIZED_FEW(name, T)                      \
-  QUANTIZED_FEW_OF(name, T, "affine1", 1, affine)   \
-  QUANTIZED_FEW_OF(name, T, "affine2", 2, affine)   \
-  QUANTIZED_FEW_OF(name, T, "affine3", 3, affine)   \
-  QUANTIZED_FEW_OF(name, T, "affine4", 4, affine)   \
-  QUANTIZED_FEW_OF(name, T, "affine5", 5, affine)   \
-  QUANTIZED_FEW_OF(name, T, "affine6", 6, affine)   \
-  QUANTIZED_FEW_OF(name, T, "affine8", 8, affine)   \
-  QUANTIZED_FEW_OF(name, T, "mxfp4", 4, mxfp4)      \
-  QUANTIZED_FEW_OF(name, T, "mxfp8", 8, mxfp8)      \
-  QUANTIZED_FEW_OF(name, T, "nvfp4", 4, nvfp4)
-QUANTIZED_FEW(float16, half)
-QUANTIZED_FEW(bfloat16, bfloat)
+#define QUANTIZED_FEW(format, bits, mode)                                    \
+  ENTRY("quantized_few_" format "_float16", quantized_few<half, bits, mode>) \
+  ENTRY("quantized_few_" format "_bfloat16", quantized_few<bfloat, bits, mode>)
+QUANTIZED_FEW("affine1", 1, affine)
+QUANTIZED_FEW("affine2", 2, affine)
+QUANTIZED_FEW("affine3", 3, affine)
+QUANTIZED_FEW("affine4", 4, affine)
+QUANTIZED_FEW("affine5", 5, affine)
+QUANTIZED_FEW("affine6", 6, affine)
+QUANTIZED_FEW("affine8", 8, affine)
+QUANTIZED_FEW("mxfp4", 4, mxfp4)
+QUANTIZED_FEW("mxfp8", 8, mxfp8)
+QUANTIZED_FEW("nvfp4", 4, nvfp4)

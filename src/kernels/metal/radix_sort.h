@@ -1,4 +1,4 @@
-// A stable sort of whole numbers, for kernels that need things in order (radix.metal).
+// A stable sort of whole numbers, for kernels that need things in order (sort.metal).
 #pragma once
 
 #include <holdfast/array.h>
@@ -7,7 +7,7 @@
 namespace holdfast::kernels::metal {
 
 struct SortedNumbers {
-  array numbers;    // int64
+  array numbers;    // of 8 bytes
   array positions;  // uint32: where each was
 };
 

@@ -34,10 +34,9 @@ inline void store_word(device uchar* out, ulong index, uint word, constant Rando
 
 // Each thread makes the words of four counters, a threadgroup apart: neighbours write next to each
 // other in both halves.
-[[kernel, max_total_threads_per_threadgroup(256)]] void random_bits(
-    const device uint* key, device uchar* out, constant RandomBits& bits,
-    uint2 position [[thread_position_in_grid]], uint2 grid [[threads_per_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+random_bits(const device uint* key, device uchar* out, constant RandomBits& bits, IN_GRID,
+            uint t [[thread_index_in_threadgroup]]) {
   const uint2 words = uint2(key[0], key[bits.key_stride]);
   const ulong first = (thread_number(position, grid) - t) * 4 + t;
   for (uint i = 0; i < 4; ++i) {

@@ -1,19 +1,15 @@
 // Recurrences over the tokens of many sequences: the gated delta rule, causal convolutions.
 #include "support/errors.h"
 #include "support/indexing.h"
+#include "support/recurrent_parameters.h"
 
-struct Sequences {
-  uint sequences, tokens, states;
-  uint tokens_of_each;  // where there are no starts
-  bool has_starts, has_slots, has_fresh, has_mask;
-};
 struct Sequence {
   uint first, count;
   int state;  // -1: none
   bool fresh;
 };
 // Reports what names nothing, and goes on without it.
-inline Sequence sequence_at(constant Sequences& all, const device int* starts,
+inline Sequence sequence_at(constant RecurrentSequences& all, const device int* starts,
                             const device int* slots, const device bool* fresh, uint i,
                             device Errors& errors) {
   Sequence found{i * all.tokens_of_each, all.tokens_of_each, int(i), all.has_fresh && fresh[i]};
@@ -33,10 +29,6 @@ inline Sequence sequence_at(constant Sequences& all, const device int* starts,
   return found;
 }
 
-struct Delta {
-  uint key_heads, value_heads, key_dims, value_dims;
-  bool decays_by_feature;
-};
 constant constexpr uint delta_features = 8;  // of a lane
 
 // A simdgroup has a row of a state.
@@ -45,7 +37,7 @@ template <typename T>
     const device T* queries, const device T* keys, const device T* values,
     const device float* decay, const device float* beta, const device int* starts,
     const device int* slots, const device bool* fresh, const device bool* mask,
-    device float* states, device T* out, constant Sequences& all, constant Delta& delta,
+    device float* states, device T* out, constant RecurrentSequences& all, constant DeltaSizes& delta,
     device Errors& errors, uint2 position [[thread_position_in_grid]],
     uint2 grid [[threads_per_grid]]) {
   const ulong number = thread_number(position, grid);
@@ -99,18 +91,13 @@ template <typename T>
   }
 }
 
-struct Conv {
-  uint channels, width;
-  bool has_bias;
-};
-
 // A thread has a channel of a sequence.
 template <typename T, typename State>
 [[kernel, max_total_threads_per_threadgroup(256)]] void causal_conv(
     const device T* x, const device float* weight, const device float* bias,
     const device int* starts, const device int* slots, const device bool* fresh,
-    const device bool* mask, device State* states, device T* out, constant Sequences& all,
-    constant Conv& conv, device Errors& errors, uint2 position [[thread_position_in_grid]],
+    const device bool* mask, device State* states, device T* out, constant RecurrentSequences& all,
+    constant ConvSizes& conv, device Errors& errors, uint2 position [[thread_position_in_grid]],
     uint2 grid [[threads_per_grid]]) {
   constexpr uint most_width = 16;
   const ulong number = thread_number(position, grid);
@@ -149,14 +136,9 @@ template <typename T, typename State>
   }
 }
 
-#define RECURRENT(name, T)                                                                   \
-  template [[host_name("gated_delta_" #name)]] [[kernel]] decltype(gated_delta<T>) gated_delta<T>; \
-  template [[host_name("causal_conv_" #name)]] [[kernel]] decltype(causal_conv<T, T>)        \
-      causal_conv<T, T>;
-RECURRENT(float32, float)
-RECURRENT(float16, half)
-RECURRENT(bfloat16, bfloat)
-template [[host_name("causal_conv_float16_float32")]] [[kernel]] decltype(causal_conv<half, float>)
-    causal_conv<half, float>;
-template [[host_name("causal_conv_bfloat16_float32")]] [[kernel]] decltype(causal_conv<bfloat, float>)
-    causal_conv<bfloat, float>;
+#define RECURRENT(name, T)                  \
+  ENTRY("gated_delta_" #name, gated_delta<T>) \
+  ENTRY("causal_conv_" #name, causal_conv<T, T>)
+FOR_FLOATS(RECURRENT)
+ENTRY("causal_conv_float16_float32", causal_conv<half, float>)
+ENTRY("causal_conv_bfloat16_float32", causal_conv<bfloat, float>)

@@ -3,25 +3,9 @@
 // dispatch. All depends on the shape alone.
 #include "support/indexing.h"
 #include "support/reduction.h"
+#include "support/reduce_parameters.h"
 // Sums of blocks are added in double precision, as on the host, and products are computed in it.
 #undef double
-
-struct Reduction {
-  ulong outputs, length;  // length: elements for each output
-  ulong chunk;            // blocks (rows: of 16 bytes, or of states; columns: rows) of a chunk
-  ulong chunks;
-  ulong columns, column_blocks;  // columns: the innermost kept dimension; blocks of threadgroups
-  long base;                     // where the first element is
-  int kept_dimensions, reduced_dimensions;
-  uint threads;       // rows: of an output; columns: side by side
-  uint misalignment;  // of the first element: elements behind a multiple of 16 bytes
-  ulong mask;         // IntegerKeys: makes smaller numbers come first; Truth: the bits that count
-  float sign;         // FloatKeys: -1: larger numbers come first
-  bool is_all;        // Truth
-  bool vector;  // blocks of 16 bytes are neighbours, and begin at multiples of 16 bytes
-  bool reads_states, writes_states;
-  bool widens;  // the sum of a half type is a float
-};
 
 // Of several dimensions there are fewer than 2^31 positions.
 inline long position_of(long index, constant Extent* extents, int dimensions) {
@@ -46,112 +30,66 @@ inline F tree_sum(thread F* v) {
   return v[0];
 }
 
-template <typename E>
-struct SumFloat {
-  using T = E;
-  using State = double;
-  static State identity() { return 0; }
-  static State combine(State a, State b) { return a + b; }
-  template <int n>
-  static void add(thread State& state, const thread T* v, ulong, ulong, constant Reduction&) {
-    float x[n];
-    for (int i = 0; i < n; ++i) x[i] = float(v[i]);
-    state += double(tree_sum<n>(x));
-  }
-  static void store(device uchar* out, ulong index, State state, constant Reduction& r) {
-    if (sizeof(T) == 2 && r.widens)
-      put<float>(out, index, float(state));
-    else
-      put<T>(out, index, float(state));
-  }
-};
-
+// What sums and products of complex numbers are computed in.
 struct DoublePair {
   double real, imag;
   DoublePair from_lane(uint lane) const {
     return {::from_lane(real, lane), ::from_lane(imag, lane)};
   }
 };
+inline DoublePair operator+(DoublePair a, DoublePair b) {
+  return {a.real + b.real, a.imag + b.imag};
+}
+inline DoublePair operator*(DoublePair a, DoublePair b) {
+  return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+}
+template <typename S, typename E>
+inline S widened(E value) {
+  if constexpr (is_same_v<S, DoublePair>)
+    return {double(value.x), double(value.y)};
+  else if constexpr (is_same_v<S, double>)
+    return double(float(value));
+  else
+    return S(value);
+}
 
-struct SumComplex {
-  using T = float2;
-  using State = DoublePair;
-  static State identity() { return {0, 0}; }
-  static State combine(State a, State b) { return {a.real + b.real, a.imag + b.imag}; }
-  template <int n>
-  static void add(thread State& state, const thread T* v, ulong, ulong, constant Reduction&) {
-    float x[n], y[n];
-    for (int i = 0; i < n; ++i) {
-      x[i] = v[i].x;
-      y[i] = v[i].y;
-    }
-    state.real += double(tree_sum<n>(x));
-    state.imag += double(tree_sum<n>(y));
-  }
-  static void store(device uchar* out, ulong index, State state, constant Reduction&) {
-    reinterpret_cast<device float2*>(out)[index] = float2(float(state.real), float(state.imag));
-  }
-};
-
-// Integers wrap. S: unsigned, of 32 or 64 bits.
-template <typename E, typename S>
-struct SumInteger {
+// S: unsigned, of 32 or 64 bits, where integers wrap; else double or pairs of it.
+template <bool is_product, typename E, typename S>
+struct Arithmetic {
   using T = E;
   using State = S;
-  static State identity() { return 0; }
-  static State combine(State a, State b) { return a + b; }
-  template <int n>
-  static void add(thread State& state, const thread T* v, ulong, ulong, constant Reduction&) {
-    for (int i = 0; i < n; ++i) state += S(v[i]);
+  static State identity() {
+    if constexpr (is_same_v<S, DoublePair>)
+      return {double(is_product), 0};
+    else
+      return S(is_product);
   }
-  static void store(device uchar* out, ulong index, State state, constant Reduction&) {
-    put<S>(out, index, state);
-  }
-};
-
-template <typename E, typename S>
-struct ProdInteger {
-  using T = E;
-  using State = S;
-  static State identity() { return 1; }
-  static State combine(State a, State b) { return a * b; }
-  template <int n>
-  static void add(thread State& state, const thread T* v, ulong, ulong, constant Reduction&) {
-    for (int i = 0; i < n; ++i) state *= S(v[i]);
-  }
-  static void store(device uchar* out, ulong index, State state, constant Reduction&) {
-    put<S>(out, index, state);
-  }
-};
-
-template <typename E>
-struct ProdFloat {
-  using T = E;
-  using State = double;
-  static State identity() { return 1; }
-  static State combine(State a, State b) { return a * b; }
-  template <int n>
-  static void add(thread State& state, const thread T* v, ulong, ulong, constant Reduction&) {
-    for (int i = 0; i < n; ++i) state *= double(float(v[i]));
-  }
-  static void store(device uchar* out, ulong index, State state, constant Reduction&) {
-    put<T>(out, index, float(state));
-  }
-};
-
-struct ProdComplex {
-  using T = float2;
-  using State = DoublePair;
-  static State identity() { return {1, 0}; }
   static State combine(State a, State b) {
-    return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+    if constexpr (is_product)
+      return a * b;
+    else
+      return a + b;
   }
   template <int n>
   static void add(thread State& state, const thread T* v, ulong, ulong, constant Reduction&) {
-    for (int i = 0; i < n; ++i) state = combine(state, {double(v[i].x), double(v[i].y)});
+    if constexpr (is_product || is_integral_v<T>) {
+      for (int i = 0; i < n; ++i) state = combine(state, widened<S>(v[i]));
+    } else {
+      using Single = conditional_t<is_same_v<S, DoublePair>, float2, float>;
+      Single x[n];
+      for (int i = 0; i < n; ++i) x[i] = Single(v[i]);
+      state = state + widened<S>(tree_sum<n>(x));
+    }
   }
-  static void store(device uchar* out, ulong index, State state, constant Reduction&) {
-    reinterpret_cast<device float2*>(out)[index] = float2(float(state.real), float(state.imag));
+  static void store(device uchar* out, ulong index, State state, constant Reduction& r) {
+    if constexpr (is_same_v<S, DoublePair>)
+      reinterpret_cast<device float2*>(out)[index] = float2(float(state.real), float(state.imag));
+    else if constexpr (is_integral_v<T>)
+      put<S>(out, index, state);
+    else if (sizeof(T) == 2 && r.widens)
+      put<float>(out, index, float(state));
+    else
+      put<T>(out, index, float(state));
   }
 };
 
@@ -240,9 +178,7 @@ struct ArgExtreme {
   struct State {
     Key key;
     uint index;  // ~0: no element yet
-    State from_lane(uint lane) const {
-      return {::from_lane(key, lane), ::from_lane(index, lane)};
-    }
+    State from_lane(uint lane) const { return {::from_lane(key, lane), ::from_lane(index, lane)}; }
   };
   static constant constexpr uint none = ~0u;
   static State identity() { return {Keys::last(), none}; }
@@ -288,10 +224,9 @@ inline void finish(device uchar* out, ulong output, ulong chunk, typename Op::St
 // --- rows: a thread takes neighbours along the reduced axes ---
 
 template <typename Op>
-[[kernel, max_total_threads_per_threadgroup(256)]] void reduce_rows(
-    const device uchar* in, device uchar* out, constant Reduction& r, constant Extent* kept,
-    constant Extent* reduced, uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+reduce_rows(const device uchar* in, device uchar* out, constant Reduction& r, constant Extent* kept,
+            constant Extent* reduced, IN_GROUPS) {
   using T = typename Op::T;
   using State = typename Op::State;
   constexpr long per_block = Block<T>::size;
@@ -347,10 +282,9 @@ struct Columns {
 };
 
 template <typename Op>
-[[kernel, max_total_threads_per_threadgroup(256)]] void reduce_columns(
-    const device uchar* in, device uchar* out, constant Reduction& r, constant Extent* kept,
-    constant Extent* reduced, uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+reduce_columns(const device uchar* in, device uchar* out, constant Reduction& r,
+               constant Extent* kept, constant Extent* reduced, IN_GROUPS) {
   using T = typename Op::T;
   using State = typename Op::State;
   constexpr int per_block = sizeof(T) == 1 ? 8 : Block<T>::size, together = 4;
@@ -416,27 +350,23 @@ template <typename Op>
   }
 }
 
-#define ROWS(name, ...)                                                                      \
-  template [[host_name("reduce_rows_" #name)]] [[kernel]] decltype(reduce_rows<__VA_ARGS__>) \
-      reduce_rows<__VA_ARGS__>;
-#define COLUMNS(name, ...)                                         \
-  template [[host_name("reduce_columns_" #name)]] [[kernel]] decltype( \
-      reduce_columns<__VA_ARGS__>) reduce_columns<__VA_ARGS__>;
+#define ROWS(name, ...) ENTRY("reduce_rows_" #name, reduce_rows<__VA_ARGS__>)
+#define COLUMNS(name, ...) ENTRY("reduce_columns_" #name, reduce_columns<__VA_ARGS__>)
 #define BOTH(name, ...) ROWS(name, __VA_ARGS__) COLUMNS(name, __VA_ARGS__)
 
-#define ARITHMETIC(FORM, name, Op)               \
-  FORM(name##_uint8, Op##Integer<uchar, uint>)   \
-  FORM(name##_uint16, Op##Integer<ushort, uint>) \
-  FORM(name##_uint32, Op##Integer<uint, uint>)   \
-  FORM(name##_uint64, Op##Integer<ulong, ulong>) \
-  FORM(name##_int8, Op##Integer<char, uint>)     \
-  FORM(name##_int16, Op##Integer<short, uint>)   \
-  FORM(name##_float16, Op##Float<half>)          \
-  FORM(name##_bfloat16, Op##Float<bfloat>)       \
-  FORM(name##_float32, Op##Float<float>)         \
-  FORM(name##_complex64, Op##Complex)
-ARITHMETIC(BOTH, sum, Sum)
-ARITHMETIC(ROWS, prod, Prod)
+#define ARITHMETIC(FORM, name, is_product)                      \
+  FORM(name##_uint8, Arithmetic<is_product, uchar, uint>)       \
+  FORM(name##_uint16, Arithmetic<is_product, ushort, uint>)     \
+  FORM(name##_uint32, Arithmetic<is_product, uint, uint>)       \
+  FORM(name##_uint64, Arithmetic<is_product, ulong, ulong>)     \
+  FORM(name##_int8, Arithmetic<is_product, char, uint>)         \
+  FORM(name##_int16, Arithmetic<is_product, short, uint>)       \
+  FORM(name##_float16, Arithmetic<is_product, half, double>)    \
+  FORM(name##_bfloat16, Arithmetic<is_product, bfloat, double>) \
+  FORM(name##_float32, Arithmetic<is_product, float, double>)   \
+  FORM(name##_complex64, Arithmetic<is_product, float2, DoublePair>)
+ARITHMETIC(BOTH, sum, false)
+ARITHMETIC(ROWS, prod, true)
 
 #define ORDER(name, Op)                        \
   BOTH(name##_1, Op<IntegerKeys<uchar>>)       \

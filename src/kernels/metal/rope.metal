@@ -2,20 +2,7 @@
 // of 16 bytes, of several heads: their angles are the same.
 #include "support/indexing.h"
 #include "support/turns.h"
-
-struct Rope {
-  double scale;
-  long offset;                 // where there is no array of them
-  ulong threads;
-  long batch_stride, position_stride, feature_stride;
-  long offset_stride, frequency_stride;
-  ulong heads, positions, features, pairs;
-  uint pair_units;             // blocks of pairs in a row; what comes behind them is copied
-  uint heads_per_thread;
-  int head_dimensions;
-  bool traditional, aligned;   // aligned: all blocks are, in the input and in the output
-  bool has_offsets, has_frequencies;
-};
+#include "support/rope_parameters.h"
 
 // Elements [first, first + size) of a row; what lies beyond `end` is 0.
 template <typename T>
@@ -42,11 +29,10 @@ inline double rate_of(uint pair, constant double* powers) {
 
 // `counts`: of units in a row, positions, and shares of the heads. `heads`: where they lie.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void rope(const device T* in, device T* out, const device long* offsets,
-                     const device float* frequencies, constant Rope& rope,
-                     constant Extent* counts, constant Extent* heads, constant double* powers,
-                     uint2 position [[thread_position_in_grid]],
-                     uint2 grid [[threads_per_grid]]) {
+KERNEL(256)
+rope(const device T* in, device T* out, const device long* offsets, const device float* frequencies,
+     constant Rope& rope, constant Extent* counts, constant Extent* heads, constant double* powers,
+     IN_GRID) {
   constexpr int size = Block<T>::size;
   ulong number = thread_number(position, grid);
   if (number >= rope.threads) return;
@@ -111,8 +97,5 @@ template <typename T>
   }
 }
 
-#define ROPE(name, T) \
-  template [[host_name("rope_" #name)]] [[kernel]] decltype(rope<T>) rope<T>;
-ROPE(float32, float)
-ROPE(float16, half)
-ROPE(bfloat16, bfloat)
+#define ROPE(name, T) ENTRY("rope_" #name, rope<T>)
+FOR_FLOATS(ROPE)

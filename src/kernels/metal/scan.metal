@@ -4,17 +4,7 @@
 #include "support/indexing.h"
 #include "support/reduction.h"
 #include "support/rows.h"
-
-struct Scan {
-  ulong inner;  // columns: neighbours of a line's elements
-  ulong chunk;  // columns: rows
-  ulong mask;   // IntegerKeys of reduce.metal, and sign its FloatKeys
-  float sign;
-  bool reverse, inclusive;
-  bool totals;   // only the states of chunks are written
-  bool carries;  // the states before chunks are given
-  bool vector;   // columns: rows begin at multiples of 16 bytes
-};
+#include "support/scan_parameters.h"
 
 // --- what is scanned ---
 // T: elements; State: in what they are computed. `combine` takes the earlier one first.
@@ -29,13 +19,9 @@ struct Sum {
   static T value(State state, constant Scan&) { return T(state); }
 };
 template <typename E, typename S>
-struct Prod {
-  using T = E;
-  using State = S;
-  static State identity(constant Scan&) { return State(1); }
-  static State combine(State a, State b) { return a * b; }
-  static State of(T value, constant Scan&) { return State(value); }
-  static T value(State state, constant Scan&) { return T(state); }
+struct Prod : Sum<E, S> {
+  static S identity(constant Scan&) { return S(1); }
+  static S combine(S a, S b) { return a * b; }
 };
 struct ProdComplex : Sum<float2, float2> {
   static State identity(constant Scan&) { return float2(1, 0); }
@@ -84,17 +70,13 @@ struct ExtremeComplex {
 
 inline float log_of_1_plus(float x) { return __hf::log1p(x); }
 template <typename E>
-struct LogAddExp {
-  using T = E;
-  using State = float;
-  static State identity(constant Scan&) { return -INFINITY; }
-  static State combine(State a, State b) {
+struct LogAddExp : Sum<E, float> {
+  static float identity(constant Scan&) { return -INFINITY; }
+  static float combine(float a, float b) {
     const float larger = max(a, b);
     const float sum = larger + log_of_1_plus(exp(-abs(a - b)));
     return a != a || b != b ? a + b : isinf(larger) ? larger : sum;
   }
-  static State of(T value, constant Scan&) { return float(value); }
-  static T value(State state, constant Scan&) { return T(state); }
 };
 struct LogAddExpComplex : Sum<float2, float2> {
   static State identity(constant Scan&) { return float2(-INFINITY, 0); }
@@ -139,10 +121,9 @@ inline State scan_row(State state, thread State& total, uint threads, uint t,
 }
 
 template <typename Op>
-[[kernel, max_total_threads_per_threadgroup(256)]] void scan_lines(
-    const device typename Op::T* in, device typename Op::T* out, device typename Op::State* states,
-    constant Scan& scan, constant Rows& rows, uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+scan_lines(const device typename Op::T* in, device typename Op::T* out,
+           device typename Op::State* states, constant Scan& scan, constant Rows& rows, IN_GROUPS) {
   using T = typename Op::T;
   using State = typename Op::State;
   constexpr int per_block = Block<T>::size;
@@ -183,8 +164,7 @@ template <typename Op>
     }
     for (int i = 1; i < per_block; ++i) x[i] = Op::combine(x[i - 1], x[i]);
     State total;
-    State before =
-        scan_row<Op>(x[per_block - 1], total, rows.threads, t, scratch, scan);
+    State before = scan_row<Op>(x[per_block - 1], total, rows.threads, t, scratch, scan);
     before = Op::combine(carry, before);
     carry = Op::combine(carry, total);
     if (scan.totals || !is_mine) continue;
@@ -212,10 +192,9 @@ template <typename Op>
 
 // Totals of `rows.length` chunks of each line become what comes before each of them.
 template <typename Op>
-[[kernel, max_total_threads_per_threadgroup(256)]] void scan_states(
-    device typename Op::State* states, constant Scan& scan, constant Rows& rows,
-    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+scan_states(device typename Op::State* states, constant Scan& scan, constant Rows& rows,
+            IN_GROUPS) {
   using State = typename Op::State;
   threadgroup State scratch[8];
   const ulong number = group_number(group, groups);
@@ -236,14 +215,13 @@ template <typename Op>
 // --- lines side by side: a thread has 16 bytes of them, or 8 of bytes, and goes along ---
 
 template <typename Op>
-[[kernel, max_total_threads_per_threadgroup(256)]] void scan_columns(
-    const device typename Op::T* in, device typename Op::T* out, device typename Op::State* states,
-    constant Scan& scan, constant Rows& rows, uint2 place [[thread_position_in_grid]],
-    uint2 grid [[threads_per_grid]]) {
+KERNEL(256)
+scan_columns(const device typename Op::T* in, device typename Op::T* out,
+             device typename Op::State* states, constant Scan& scan, constant Rows& rows, IN_GRID) {
   using T = typename Op::T;
   using State = typename Op::State;
   constexpr int width = sizeof(T) == 1 ? 8 : Block<T>::size, together = 2;
-  const ulong blocks = (scan.inner + width - 1) / width, number = thread_number(place, grid);
+  const ulong blocks = (scan.inner + width - 1) / width, number = thread_number(position, grid);
   const ulong column = number % blocks * width, chunk = number / blocks % rows.chunks;
   const ulong outer = number / blocks / rows.chunks;
   if (outer >= rows.count) return;
@@ -252,8 +230,8 @@ template <typename Op>
   const ulong line = outer * scan.inner + column;
   State state[width];
   for (int i = 0; i < width; ++i) {
-    state[i] = scan.carries && i < there ? states[(line + i) * rows.chunks + chunk]
-                                         : Op::identity(scan);
+    state[i] =
+        scan.carries && i < there ? states[(line + i) * rows.chunks + chunk] : Op::identity(scan);
   }
   const ulong end = min((chunk + 1) * scan.chunk, rows.length);
   for (ulong row = chunk * scan.chunk; row < end; row += together) {
@@ -302,10 +280,8 @@ template <typename Op>
 // factors alone could overflow where h does not.
 template <typename T, typename State>
 [[kernel]] void recurrence(const device T* factors, const device T* terms, device T* out,
-                           constant Scan& scan, constant Rows& rows,
-                           uint2 place [[thread_position_in_grid]],
-                           uint2 grid [[threads_per_grid]]) {
-  const ulong line = thread_number(place, grid);
+                           constant Scan& scan, constant Rows& rows, IN_GRID) {
+  const ulong line = thread_number(position, grid);
   if (line >= rows.count) return;
   const ulong first = line / scan.inner * scan.inner * rows.length + line % scan.inner;
   State state = 0;
@@ -322,24 +298,20 @@ template <typename T, typename State>
   }
 }
 
-#define SCAN(name, ...)                                                                        \
-  template [[host_name("scan_lines_" #name)]] [[kernel]] decltype(scan_lines<__VA_ARGS__>)     \
-      scan_lines<__VA_ARGS__>;                                                                 \
-  template [[host_name("scan_columns_" #name)]] [[kernel]] decltype(scan_columns<__VA_ARGS__>) \
-      scan_columns<__VA_ARGS__>;
-#define STATES(name, ...)                                                                    \
-  template [[host_name("scan_states_" #name)]] [[kernel]] decltype(scan_states<__VA_ARGS__>) \
-      scan_states<__VA_ARGS__>;
-#define ARITHMETIC(name, Op)              \
-  SCAN(name##_1, Op<uchar, uint>)         \
-  SCAN(name##_2, Op<ushort, uint>)        \
-  SCAN(name##_4, Op<uint, uint>)          \
-  SCAN(name##_8, Op<ulong, ulong>)        \
-  SCAN(name##_float16, Op<half, float>)   \
+#define SCAN(name, ...)                               \
+  ENTRY("scan_lines_" #name, scan_lines<__VA_ARGS__>) \
+  ENTRY("scan_columns_" #name, scan_columns<__VA_ARGS__>)
+#define STATES(name, ...) ENTRY("scan_states_" #name, scan_states<__VA_ARGS__>)
+#define ARITHMETIC(name, Op)               \
+  SCAN(name##_1, Op<uchar, uint>)          \
+  SCAN(name##_2, Op<ushort, uint>)         \
+  SCAN(name##_4, Op<uint, uint>)           \
+  SCAN(name##_8, Op<ulong, ulong>)         \
+  SCAN(name##_float16, Op<half, float>)    \
   SCAN(name##_bfloat16, Op<bfloat, float>) \
-  SCAN(name##_float32, Op<float, float>)  \
-  STATES(name##_uint, Op<uint, uint>)     \
-  STATES(name##_ulong, Op<ulong, ulong>)  \
+  SCAN(name##_float32, Op<float, float>)   \
+  STATES(name##_uint, Op<uint, uint>)      \
+  STATES(name##_ulong, Op<ulong, ulong>)   \
   STATES(name##_float, Op<float, float>)
 #define COMPLEX(name, ...)            \
   SCAN(name##_complex64, __VA_ARGS__) \
@@ -356,10 +328,6 @@ SCAN(log_float32, LogAddExp<float>)
 STATES(log_float, LogAddExp<float>)
 COMPLEX(log, LogAddExpComplex)
 
-#define RECURRENCE(name, ...)                                                                \
-  template [[host_name("recurrence_" #name)]] [[kernel]] decltype(recurrence<__VA_ARGS__>) \
-      recurrence<__VA_ARGS__>;
-RECURRENCE(float16, half, float)
-RECURRENCE(bfloat16, bfloat, float)
-RECURRENCE(float32, float, float)
-RECURRENCE(complex64, float2, float2)
+#define RECURRENCE(name, T) ENTRY("recurrence_" #name, recurrence<T, float>)
+FOR_FLOATS(RECURRENCE)
+ENTRY("recurrence_complex64", recurrence<float2, float2>)

@@ -7,8 +7,8 @@
 
 struct SortedScatter {
   long distance;  // between the destinations of keys, in units
-  uint count;  // of the updates
-  uint first;  // of those of this launch, in their sorted order
+  uint count;     // of the updates
+  uint first;     // of those of this launch, in their sorted order
   uint launched;
   uint mode;
   uint is_wide;  // units are blocks of 16 bytes
@@ -54,12 +54,12 @@ inline void meet_all(device Unit& out, const device Unit* updates, const device 
 
 // Slices meet updates (views of both: `slice`). Keys say where in the array, negative ones nowhere.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void scatter_sorted(
-    device T* out, const device T* updates, const device long* keys, const device uint* positions,
-    constant SortedScatter& scatter, constant Extent& per_update,
-    constant Walk<1>& places, constant JointExtent<1>* place_extents, constant Walk<2>& slice,
-    constant JointExtent<2>* slice_extents,
-    uint position [[thread_position_in_grid]]) {
+KERNEL(256)
+scatter_sorted(device T* out, const device T* updates, const device long* keys,
+               const device uint* positions, constant SortedScatter& scatter,
+               constant Extent& per_update, constant Walk<1>& places,
+               constant JointExtent<1>* place_extents, constant Walk<2>& slice,
+               constant JointExtent<2>* slice_extents, uint position [[thread_position_in_grid]]) {
   const uint of_launch = slice.size > 1 ? divided(position, per_update) : position;
   if (of_launch >= scatter.launched) return;
   const uint rank = scatter.first + of_launch;
@@ -79,19 +79,6 @@ template <typename T>
   }
 }
 
-#define SCATTER(name, T)                                                                 \
-  template [[host_name("scatter_sorted_" #name)]] [[kernel]] decltype(scatter_sorted<T>) \
-      scatter_sorted<T>;
+#define SCATTER(name, T) ENTRY("scatter_sorted_" #name, scatter_sorted<T>)
 SCATTER(bool, bool)
-SCATTER(uint8, uchar)
-SCATTER(uint16, ushort)
-SCATTER(uint32, uint)
-SCATTER(uint64, ulong)
-SCATTER(int8, char)
-SCATTER(int16, short)
-SCATTER(int32, int)
-SCATTER(int64, long)
-SCATTER(float16, half)
-SCATTER(bfloat16, bfloat)
-SCATTER(float32, float)
-SCATTER(complex64, float2)
+FOR_NUMBERS(SCATTER)

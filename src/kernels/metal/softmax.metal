@@ -14,10 +14,9 @@ inline float exponential(float x) {
 
 // Rows of up to 16 elements for each of `threads` threads; several rows in a threadgroup.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(1024)]] void softmax_rows(
-    const device T* in, device T* out, constant Rows& rows, constant Extent* extents,
-    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint t [[thread_index_in_threadgroup]], uint3 size [[threads_per_threadgroup]]) {
+KERNEL(1024)
+softmax_rows(const device T* in, device T* out, constant Rows& rows, constant Extent* extents,
+             IN_GROUPS, uint3 size [[threads_per_threadgroup]]) {
   threadgroup float scratch[32];
   const ulong number = group_number(group, groups) * (size.x / rows.threads) + t / rows.threads;
   const uint lane = t % rows.threads;
@@ -61,10 +60,9 @@ struct MaximumAndSum {
 
 // Long rows, first: the states of their chunks.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void softmax_states(
-    const device T* in, device float2* states, constant Rows& rows, constant Extent* extents,
-    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+softmax_states(const device T* in, device float2* states, constant Rows& rows,
+               constant Extent* extents, IN_GROUPS) {
   threadgroup float2 scratch[8];
   const ulong number = group_number(group, groups);
   if (number >= rows.count * rows.chunks) return;  // the whole threadgroup
@@ -90,10 +88,9 @@ template <typename T>
 
 // And then: the states of a row combined, and a chunk written.
 template <typename T>
-[[kernel, max_total_threads_per_threadgroup(256)]] void softmax_write(
-    const device T* in, device T* out, const device float2* states, constant Rows& rows,
-    constant Extent* extents, uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+softmax_write(const device T* in, device T* out, const device float2* states, constant Rows& rows,
+              constant Extent* extents, IN_GROUPS) {
   threadgroup float2 scratch[8];
   const ulong number = group_number(group, groups);
   if (number >= rows.count * rows.chunks) return;  // the whole threadgroup
@@ -114,13 +111,8 @@ template <typename T>
   }
 }
 
-#define SOFTMAX(name, T)                                                                      \
-  template [[host_name("softmax_rows_" #name)]] [[kernel]] decltype(softmax_rows<T>)          \
-      softmax_rows<T>;                                                                        \
-  template [[host_name("softmax_states_" #name)]] [[kernel]] decltype(softmax_states<T>)      \
-      softmax_states<T>;                                                                      \
-  template [[host_name("softmax_write_" #name)]] [[kernel]] decltype(softmax_write<T>)        \
-      softmax_write<T>;
-SOFTMAX(float16, half)
-SOFTMAX(bfloat16, bfloat)
-SOFTMAX(float32, float)
+#define SOFTMAX(name, T)                            \
+  ENTRY("softmax_rows_" #name, softmax_rows<T>)     \
+  ENTRY("softmax_states_" #name, softmax_states<T>) \
+  ENTRY("softmax_write_" #name, softmax_write<T>)
+FOR_FLOATS(SOFTMAX)

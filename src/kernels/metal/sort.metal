@@ -3,19 +3,7 @@
 // memory; long ones from the least significant byte of their keys on.
 #include "support/indexing.h"
 #include "support/reduction.h"
-
-struct Sort {
-  ulong rows, length;
-  ulong chunks;    // of a long row
-  uint padded;     // length of a short row, or the next power of two
-  uint shift;      // of the byte at hand
-  uint infinity;   // of a half type
-  bool is_signed;  // of integers
-  // -0 and 0 get one key, as indices of a stable sort need; else the key gives the element back.
-  bool equal_zeros;
-  bool has_indices;  // else an item's index is its position
-  bool writes_keys;
-};
+#include "support/sort_parameters.h"
 
 template <typename U>
 inline U signed_key(U bits) {
@@ -35,7 +23,9 @@ struct IntegerKeys {
   using Key = conditional_t<sizeof(U) == 8, ulong, uint>;
   static constant constexpr T sign = T(T(1) << (8 * sizeof(T) - 1));
   static Key key(T value, constant Sort& sort) { return T(sort.is_signed ? value ^ sign : value); }
-  static T value(Key key, constant Sort& sort) { return T(sort.is_signed ? T(key) ^ sign : T(key)); }
+  static T value(Key key, constant Sort& sort) {
+    return T(sort.is_signed ? T(key) ^ sign : T(key));
+  }
 };
 struct HalfKeys {  // of float16 and bfloat16
   using T = ushort;
@@ -93,15 +83,17 @@ struct Item<Key, true> {
 };
 
 template <typename Keys, bool is_arg>
-[[kernel, max_total_threads_per_threadgroup(256)]] void sort_rows(
-    const device typename Keys::T* in, device conditional_t<is_arg, uint, typename Keys::T>* out,
-    constant Sort& sort, uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+sort_rows(const device typename Keys::T* in,
+          device conditional_t<is_arg, uint, typename Keys::T>* out, constant Sort& sort,
+          IN_GROUPS) {
   using Key = typename Keys::Key;
   threadgroup Key keys[sorted_together];
   threadgroup uint indices[is_arg ? sorted_together : 1];
   const ulong first = group_number(group, groups) * (sorted_together / sort.padded);
-  const auto get = [&](uint at) { return Item<Key, is_arg>::make(keys[at], indices[is_arg ? at : 0]); };
+  const auto get = [&](uint at) {
+    return Item<Key, is_arg>::make(keys[at], indices[is_arg ? at : 0]);
+  };
   for (uint at = t; at < sorted_together; at += 256) {
     const ulong row = first + at / sort.padded;
     const uint column = at % sort.padded;
@@ -145,22 +137,18 @@ template <typename Keys, bool is_arg>
 
 template <typename Keys>
 [[kernel]] void sort_keys(const device typename Keys::T* in, device typename Keys::Key* keys,
-                          constant Sort& sort, constant ulong& size,
-                          uint2 place [[thread_position_in_grid]],
-                          uint2 grid [[threads_per_grid]]) {
+                          constant Sort& sort, constant ulong& size, IN_GRID) {
   constexpr int count = 4;
-  const ulong first = thread_number(place, grid) * count;
+  const ulong first = thread_number(position, grid) * count;
   for (int i = 0; i < count; ++i) {
     if (first + i < size) keys[first + i] = Keys::key(in[first + i], sort);
   }
 }
 template <typename Keys>
 [[kernel]] void sort_values(const device typename Keys::Key* keys, device typename Keys::T* out,
-                            constant Sort& sort, constant ulong& size,
-                            uint2 place [[thread_position_in_grid]],
-                            uint2 grid [[threads_per_grid]]) {
+                            constant Sort& sort, constant ulong& size, IN_GRID) {
   constexpr int count = 4;
-  const ulong first = thread_number(place, grid) * count;
+  const ulong first = thread_number(position, grid) * count;
   for (int i = 0; i < count; ++i) {
     if (first + i < size) out[first + i] = Keys::value(keys[first + i], sort);
   }
@@ -171,10 +159,8 @@ constant constexpr uint items_per_thread = 16, chunk_items = 256 * items_per_thr
 
 // How often each value of the byte occurs in a chunk: counts[row][digit][chunk].
 template <typename Key>
-[[kernel, max_total_threads_per_threadgroup(256)]] void sort_count(
-    const device Key* keys, device uint* counts, constant Sort& sort,
-    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+sort_count(const device Key* keys, device uint* counts, constant Sort& sort, IN_GROUPS) {
   threadgroup atomic_uint histogram[256];
   const ulong number = group_number(group, groups);
   const ulong row = number / sort.chunks, chunk = number % sort.chunks;
@@ -197,11 +183,9 @@ inline uint lanes_where(bool condition) { return uint(ulong(simd_ballot(conditio
 // Items go to where the items with smaller bytes end, and those before them with equal ones.
 // `places`: the sums of the counts before each.
 template <typename Key, bool is_arg>
-[[kernel, max_total_threads_per_threadgroup(256)]] void sort_move(
-    const device Key* keys, device Key* moved_keys, const device uint* indices,
-    device uint* moved_indices, const device uint* places, constant Sort& sort,
-    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
-    uint t [[thread_index_in_threadgroup]]) {
+KERNEL(256)
+sort_move(const device Key* keys, device Key* moved_keys, const device uint* indices,
+          device uint* moved_indices, const device uint* places, constant Sort& sort, IN_GROUPS) {
   threadgroup uint counts[8][256];  // of the simdgroups; then where they begin
   const ulong number = group_number(group, groups);
   const ulong row = number / sort.chunks, chunk = number % sort.chunks;
@@ -254,20 +238,12 @@ template <typename Key, bool is_arg>
 
 // --- search ---
 
-struct Search {
-  long stride;  // of the sorted sequence
-  ulong count, size;
-  int dimensions;  // of the values
-  bool right;
-};
-
 template <typename Keys>
 [[kernel]] void search_sorted(const device typename Keys::T* sorted,
                               const device typename Keys::T* values, device uint* out,
                               constant Search& search, constant Sort& sort,
-                              constant Extent* extents, uint2 place [[thread_position_in_grid]],
-                              uint2 grid [[threads_per_grid]]) {
-  const ulong index = thread_number(place, grid);
+                              constant Extent* extents, IN_GRID) {
+  const ulong index = thread_number(position, grid);
   if (index >= search.size) return;
   const long offset = search.dimensions <= 1
                           ? (search.dimensions == 1 ? long(index) * extents[0].stride : 0)
@@ -285,17 +261,12 @@ template <typename Keys>
   out[index] = uint(low);
 }
 
-#define OF_KEYS(name, Keys)                                                                       \
-  template [[host_name("sort_rows_" #name)]] [[kernel]] decltype(sort_rows<Keys, false>)          \
-      sort_rows<Keys, false>;                                                                     \
-  template [[host_name("sort_rows_arg_" #name)]] [[kernel]] decltype(sort_rows<Keys, true>)       \
-      sort_rows<Keys, true>;                                                                      \
-  template [[host_name("sort_keys_" #name)]] [[kernel]] decltype(sort_keys<Keys>)                 \
-      sort_keys<Keys>;                                                                            \
-  template [[host_name("sort_values_" #name)]] [[kernel]] decltype(sort_values<Keys>)             \
-      sort_values<Keys>;                                                                          \
-  template [[host_name("search_sorted_" #name)]] [[kernel]] decltype(search_sorted<Keys>)         \
-      search_sorted<Keys>;
+#define OF_KEYS(name, Keys)                            \
+  ENTRY("sort_rows_" #name, sort_rows<Keys, false>)    \
+  ENTRY("sort_rows_arg_" #name, sort_rows<Keys, true>) \
+  ENTRY("sort_keys_" #name, sort_keys<Keys>)           \
+  ENTRY("sort_values_" #name, sort_values<Keys>)       \
+  ENTRY("search_sorted_" #name, search_sorted<Keys>)
 OF_KEYS(1, IntegerKeys<uchar>)
 OF_KEYS(2, IntegerKeys<ushort>)
 OF_KEYS(4, IntegerKeys<uint>)
@@ -303,12 +274,9 @@ OF_KEYS(8, IntegerKeys<ulong>)
 OF_KEYS(half, HalfKeys)
 OF_KEYS(float, FloatKeys)
 OF_KEYS(complex, ComplexKeys)
-#define OF_ITEMS(name, Key)                                                                     \
-  template [[host_name("sort_count_" #name)]] [[kernel]] decltype(sort_count<Key>)              \
-      sort_count<Key>;                                                                          \
-  template [[host_name("sort_move_" #name)]] [[kernel]] decltype(sort_move<Key, false>)         \
-      sort_move<Key, false>;                                                                    \
-  template [[host_name("sort_move_arg_" #name)]] [[kernel]] decltype(sort_move<Key, true>)      \
-      sort_move<Key, true>;
+#define OF_ITEMS(name, Key)                        \
+  ENTRY("sort_count_" #name, sort_count<Key>)      \
+  ENTRY("sort_move_" #name, sort_move<Key, false>) \
+  ENTRY("sort_move_arg_" #name, sort_move<Key, true>)
 OF_ITEMS(uint, uint)
 OF_ITEMS(ulong, ulong)

@@ -45,20 +45,17 @@ template <int views>
 class WalkParameters {
  public:
   explicit WalkParameters(const WalkPart& part)
-      : walk_{static_cast<uint32_t>(part.layout.size),
-              static_cast<int32_t>(part.layout.shape.size()),
-              {}} {
+      : walk_{static_cast<uint32_t>(part.layout.size), fit(part.layout.shape.size()), {}} {
     for (size_t v = 0; v < views; ++v) walk_.bases[v] = part.bases[v];
     for (size_t d = 0; d < part.layout.shape.size(); ++d) {
       const Extent size = extent_of(part.layout.shape[d], 0);
-      JointExtent<views> extent{
-          static_cast<uint32_t>(size.size), size.multiplier, size.shift, 0, {}};
+      JointExtent<views> extent{fit(size.size), size.multiplier, size.shift, 0, {}};
       for (size_t v = 0; v < views; ++v) extent.strides[v] = part.layout.strides[v][d];
       extents_.push_back(extent);
     }
   }
   // Until the launch is encoded, it refers to the parameters.
-  void add_to(Launch& launch) const { launch.value(walk_).list(extents_); }
+  void add_to(Launch& launch) const { launch.with(walk_, extents_); }
 
  private:
   Walk<views> walk_;

@@ -40,7 +40,7 @@ Dtype::Val reduce_output_type(ReduceOp op, Dtype::Val input) {
 ReducedLayout reduced_layout(ReduceOp op, std::span<const int32_t> shape,
                              std::span<const int64_t> strides, std::span<const int> axes) {
   const bool keeps_order = op == ReduceOp::argmin || op == ReduceOp::argmax;
-  ReducedLayout layout;
+  int64_t base = 0;
   Dimensions kept_shape, kept_strides, reduced_shape, reduced_strides;
   const bool empty = element_count(shape) == 0;
   for (size_t dimension = 0; dimension < shape.size(); ++dimension) {
@@ -53,7 +53,7 @@ ReducedLayout reduced_layout(ReduceOp op, std::span<const int32_t> shape,
       continue;
     }
     if (stride < 0 && !keeps_order && !empty) {
-      layout.base += stride * (extent - 1);
+      base += stride * (extent - 1);
       stride = -stride;
     }
     reduced_shape.push_back(extent);
@@ -74,9 +74,8 @@ ReducedLayout reduced_layout(ReduceOp op, std::span<const int32_t> shape,
     reduced_shape = std::move(sorted_shape);
     reduced_strides = std::move(sorted_strides);
   }
-  layout.kept = collapse(std::span<const int64_t>(kept_shape), kept_strides);
-  layout.reduced = collapse(std::span<const int64_t>(reduced_shape), reduced_strides);
-  return layout;
+  return {base, collapse(std::span<const int64_t>(kept_shape), kept_strides),
+          collapse(std::span<const int64_t>(reduced_shape), reduced_strides)};
 }
 
 bool ReducedLayout::has_columns() const {

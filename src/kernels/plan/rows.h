@@ -23,6 +23,7 @@ enum class RowWidth : uint8_t {
 struct RowValue {
   RowWidth width;
   Dtype dtype;
+  bool operator==(const RowValue&) const = default;
 };
 
 // An op on earlier values: an element-wise one over its result's elements, or the reduction of a
@@ -33,6 +34,7 @@ struct RowStep {
   ReduceOp reduction = {};
   uint8_t arity = 0;
   uint16_t operands[3] = {};  // values
+  bool operator==(const RowStep&) const = default;
 };
 
 struct RowGroup {
@@ -43,6 +45,11 @@ struct RowGroup {
   // What the backend keeps with the group.
   std::unique_ptr<BackendCache> cache = std::make_unique<BackendCache>();
 
+  // Whatever backends keep.
+  bool operator==(const RowGroup& other) const {
+    return rows == other.rows && length == other.length && values == other.values &&
+           steps == other.steps && outputs == other.outputs;
+  }
   uint16_t inputs() const { return static_cast<uint16_t>(values.size() - steps.size()); }
 };
 

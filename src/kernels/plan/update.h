@@ -19,4 +19,14 @@ struct SliceRegion {
   std::span<const int> axes = {};
 };
 
+// Of an array with these strides; `start` and `steps` are normalised.
+inline SliceRegion slice_region(const Strides& strides, const Shape& start, const Shape& steps) {
+  SliceRegion region{strides};
+  for (size_t i = 0; i < start.size(); ++i) {
+    region.offset += start[i] * region.strides[i];
+    region.strides[i] *= steps[i];
+  }
+  return region;
+}
+
 }  // namespace holdfast::kernels

@@ -149,15 +149,15 @@ cuda = _module("cuda", "CUDA devices.", is_available=_cuda_is_available)
 class Group:
     """A group of processes: here always of this one alone."""
 
-    def rank(self):
+    def rank(self) -> int:
         """The place of this process in the group."""
         return 0
 
-    def size(self):
+    def size(self) -> int:
         """The number of processes."""
         return 1
 
-    def split(self, color, key=-1):
+    def split(self, color: int, key: int = -1) -> Group:
         """A part of the group: a group of one cannot be split, which is an error."""
         _core._split_group(color, key)
         return Group()
@@ -166,7 +166,7 @@ class Group:
 Group.__module__ = "holdfast.core.distributed"
 
 
-def _init(strict: bool = False, backend: str = "any", *, all_gather_factory: Any = None) -> Group:
+def _init(strict: bool = False, backend: str = "any", *, all_gather_factory: Callable[[int, int], Callable[[bytes], bytes]] | None = None) -> Group:
     """The group of this process; with `strict`, an error, since no back-end is there.
 
     Args:

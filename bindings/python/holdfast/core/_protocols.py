@@ -14,14 +14,14 @@ _array = _core.array
 class ArrayLike:
     """An object with ``__mlx_array__``, which gives an array."""
 
-    def __init__(self, value):
+    def __init__(self, value: object) -> None:
         self._value = value
 
     def __mlx_array__(self):
         return self._value if isinstance(self._value, _array) else self._value.__mlx_array__()
 
 
-def asarray(a: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> array:
+def asarray(a: _Operand | Sequence[Any], dtype: Dtype | None = None, *, copy: bool | None = None) -> array:
     """An array of anything that ``array`` takes, sharing memory with a buffer where it can.
 
     NumPy arrays that are contiguous and of the right dtype are shared, unless `copy` is True; with `copy` False
@@ -56,7 +56,7 @@ def asarray(a: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> 
     return _array(a, dtype)
 
 
-def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
+def from_dlpack(x: _HasDlpack, /, *, copy: bool | None = None) -> array:
     """An array that shares the memory of another framework's, or of a capsule.
 
     Args:

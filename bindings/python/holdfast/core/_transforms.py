@@ -181,7 +181,7 @@ def _make_value_and_grad(name, fun, argnums, argnames, only_scalar):
     return _named(fun, call)
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()) -> Callable[..., tuple[Any, Any]]:
+def value_and_grad(fun: Callable[P, R], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()) -> Callable[P, tuple[R, Any]]:
     """A function that returns the value of `fun` and its gradient by some arguments.
 
     `fun` returns a scalar array, or a tuple that begins with one. Arguments may be trees; the gradient has the same
@@ -205,7 +205,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] | None 
     return _make_value_and_grad("value_and_grad", fun, argnums, argnames, False)
 
 
-def grad(fun: Callable[..., Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()) -> Callable[..., Any]:
+def grad(fun: Callable[P, array], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`, which returns a scalar array.
 
     Args:
@@ -235,7 +235,7 @@ def _as_list(result):
     raise ValueError(f"expected a function that returns arrays, got {type(result).__name__}")
 
 
-def vjp(fun: Callable[..., Any], primals: Sequence[array], cotangents: Sequence[array]) -> tuple[list[array], list[array]]:
+def vjp(fun: Callable[..., array | Sequence[array]], primals: Sequence[array], cotangents: Sequence[array]) -> tuple[list[array], list[array]]:
     """The outputs of `fun`, and the cotangents of its inputs.
 
     Args:
@@ -255,7 +255,7 @@ def vjp(fun: Callable[..., Any], primals: Sequence[array], cotangents: Sequence[
     return tuple(_core._vjp(lambda arrays: _as_list(fun(*arrays)), primals, cotangents))
 
 
-def jvp(fun: Callable[..., Any], primals: Sequence[array], tangents: Sequence[array]) -> tuple[list[array], list[array]]:
+def jvp(fun: Callable[..., array | Sequence[array]], primals: Sequence[array], tangents: Sequence[array]) -> tuple[list[array], list[array]]:
     """The outputs of `fun`, and their tangents.
 
     Args:
@@ -315,7 +315,7 @@ def _check_axes(which, axes, may_be_none=False):
         raise ValueError(f"[vmap] {which} must be an int or a tree of ints and None, got {type(axes).__name__}")
 
 
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+def vmap(fun: Callable[P, R], in_axes: object = 0, out_axes: object = 0) -> Callable[P, R]:
     """A function that calls `fun` for each slice of its arguments along an axis, all at once.
 
     `in_axes` and `out_axes` are ints, None (not mapped), or trees of these.
@@ -386,28 +386,28 @@ class custom_function:
         array([2, 4], dtype=float32)
     """
 
-    def __init__(self, f):
+    def __init__(self, f: Callable[P, R]) -> None:
         _check_callable("custom_function", f)
         self._fun = f
         self._vjp = self._jvp = self._vmap = None
         functools.update_wrapper(self, f, updated=())
 
-    def vjp(self, f):
+    def vjp(self, f: _Rule) -> custom_function[P, R]:
         """Sets the rule for vector-Jacobian products."""
         self._vjp = f
         return self
 
-    def jvp(self, f):
+    def jvp(self, f: _Rule) -> custom_function[P, R]:
         """Sets the rule for Jacobian-vector products."""
         self._jvp = f
         return self
 
-    def vmap(self, f):
+    def vmap(self, f: _Rule) -> custom_function[P, R]:
         """Sets the rule for vmap."""
         self._vmap = f
         return self
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._vjp is None and self._jvp is None and self._vmap is None:
             return self._fun(*args, **kwargs)
         inputs, structure = _flatten((args, kwargs))
@@ -473,7 +473,7 @@ def _with_axes(tree, places):
     return _mapped(tree, axis_of)
 
 
-def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
+def checkpoint(fun: Callable[P, R]) -> Callable[P, R]:
     """`fun`, of which nothing but inputs and outputs is kept for the gradient: the rest is computed again.
 
     Args:
@@ -604,7 +604,7 @@ def _add_class(node, constants):
             constants += (hash(name), hash(type(value)), hash(value) if is_constant else id(value))
 
 
-def compile(fun: Callable[..., Any], inputs: Any = None, outputs: Any = None, shapeless: bool = False) -> Callable[..., Any]:
+def compile(fun: Callable[P, R], inputs: object | None = None, outputs: object | None = None, shapeless: bool = False) -> Callable[P, R]:
     """`fun`, which runs once for each set of shapes, dtypes and other arguments, and whose graph is built again.
 
     `inputs` is a tree of arrays that `fun` reads beside its arguments, `outputs` one that it changes. With
@@ -659,26 +659,26 @@ def _call_arguments(args, kwargs):
 class FunctionExporter:
     """Adds a trace to a file with each call; the file is there after close()."""
 
-    def __init__(self, native, target, fun):
+    def __init__(self, native: object, target: object, fun: Callable[..., Any]) -> None:
         self._native = native
         self._target = target
         self._fun = fun
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: object, **kwargs: array) -> None:
         _core._export_call(self._native, self._target, self._fun, *_call_arguments(args, kwargs))
 
-    def close(self):
+    def close(self) -> None:
         """Writes the file."""
         _core._export_close(self._native)
 
-    def __enter__(self):
+    def __enter__(self) -> FunctionExporter:
         return self
 
-    def __exit__(self, exc_type=None, exc_value=None, traceback=None):
+    def __exit__(self, exc_type: object = None, exc_value: object = None, traceback: object = None) -> None:
         self.close()
 
 
-def exporter(file: Any, fun: Callable[..., Any], *, shapeless: bool = False, metadata: Any = None) -> FunctionExporter:
+def exporter(file: str | os.PathLike[str] | Callable[[dict[str, Any]], None], fun: Callable[..., Any], *, shapeless: bool = False, metadata: object | None = None) -> FunctionExporter:
     """A FunctionExporter, for files with several traces of one function.
 
     Args:
@@ -695,7 +695,7 @@ def exporter(file: Any, fun: Callable[..., Any], *, shapeless: bool = False, met
     return FunctionExporter(_core._exporter(target, shapeless, metadata), target, _exported(fun))
 
 
-def export_function(file_or_callback: Any, fun: Callable[..., Any], *args: array, shapeless: bool = False, metadata: Any = None, **kwargs: array) -> None:
+def export_function(file_or_callback: str | os.PathLike[str] | Callable[[dict[str, Any]], None], fun: Callable[..., Any], *args: object, shapeless: bool = False, metadata: object | None = None, **kwargs: array) -> None:
     """Saves what `fun` does with such arguments to a file, or hands it to a callback part by part.
 
     Args:

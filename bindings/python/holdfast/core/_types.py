@@ -156,7 +156,14 @@ class finfo:
         65504.0
     """
 
-    def __init__(self, dtype):
+    dtype: Dtype
+    bits: int
+    min: float
+    max: float
+    eps: float
+    smallest_normal: float
+
+    def __init__(self, dtype: Dtype) -> None:
         self.bits, self.min, self.max, self.eps, self.smallest_normal = _core._finfo(dtype)
         # The parts of a complex number are what has limits.
         self.dtype = _core.float32 if dtype == _core.complex64 else dtype
@@ -174,7 +181,11 @@ class iinfo:
         127
     """
 
-    def __init__(self, dtype):
+    dtype: Dtype
+    min: int
+    max: int
+
+    def __init__(self, dtype: Dtype) -> None:
         self.min, self.max = _core._iinfo(dtype)
         self.dtype = dtype
 
@@ -189,7 +200,9 @@ def _name(dtype):
 class PrintOptions:
     """How arrays are printed; a precision of -1 means as many digits as std::ostream takes."""
 
-    def __init__(self, precision=-1):
+    precision: int
+
+    def __init__(self, precision: int = -1) -> None:
         self.precision = precision
 
 
@@ -240,14 +253,14 @@ class _PrintOptionsContext:
         set_printoptions(self._before)
 
 
-def printoptions(precision: int = -1) -> Any:
+def printoptions(precision: int = -1) -> AbstractContextManager[object]:
     """Options for printing inside a with statement.
 
     Args:
         precision (int): digits after the point; -1: as many as std::ostream takes
 
     Returns:
-        Any: for a `with` statement
+        AbstractContextManager[object]: for a `with` statement
 
     Example:
 
@@ -256,7 +269,7 @@ def printoptions(precision: int = -1) -> Any:
     return _PrintOptionsContext(PrintOptions(precision))
 
 
-def export_to_dot(file: str | os.PathLike | IO[str], *args: Any, **kwargs: Any) -> None:
+def export_to_dot(file: str | os.PathLike | IO[str], *args: object, **kwargs: array) -> None:
     """Writes the graph of arrays in the language of Graphviz, to a file name or a file object.
 
     Arrays given by keyword are shown by that name.

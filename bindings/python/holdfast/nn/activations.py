@@ -223,7 +223,7 @@ Tanh = _module("Tanh", tanh)
 class PReLU(Module):
     """prelu with learned slopes."""
 
-    def __init__(self, num_parameters=1, init=0.25):
+    def __init__(self, num_parameters=1, init=0.25) -> None:
         super().__init__()
         self.weight = mx.full([num_parameters], init)
 
@@ -234,12 +234,12 @@ class PReLU(Module):
 class GELU(Module):
     """gelu; with approx "precise" or "tanh" by way of tanh, with "fast" by way of the sigmoid."""
 
-    def __init__(self, approx="none"):
+    def __init__(self, approx="none") -> None:
         super().__init__()
         functions = {"none": gelu, "precise": gelu_approx, "tanh": gelu_approx, "fast": gelu_fast_approx}
         if approx not in functions:
             raise ValueError(f"[GELU] approx must be one of {', '.join(functions)}, got {approx!r}")
         self._approx, self._act = approx, functions[approx]
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         return self._act(x)

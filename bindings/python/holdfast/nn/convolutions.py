@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import holdfast.core as mx
 from holdfast.nn.module import Module
+
+_Sizes: TypeAlias = "int | tuple[int, ...]"
 
 
 def _tuple(value, count):
@@ -15,11 +18,18 @@ def _tuple(value, count):
 class _Convolution(Module):
     _function = None
 
-    def _make(self, shape, fan_in, bias):
-        bound = math.sqrt(1 / fan_in)
-        self.weight = mx.random.uniform(low=-bound, high=bound, shape=shape)
+    def _make(self, dims: int, in_channels: int, out_channels: int, kernel_size: _Sizes, bias: bool, **settings: _Sizes) -> None:
+        groups = settings.get("groups", 1)
+        if in_channels % groups != 0:
+            raise ValueError(f"[{type(self).__name__}] the input channels ({in_channels}) must be divisible by the groups ({groups})")
+        for key, value in settings.items():
+            # Not as an item: a tuple of numbers is no parameter, and no state either.
+            object.__setattr__(self, key, value if dims == 1 or key in ("groups", "dilation") else _tuple(value, dims))
+        sizes, channels = _tuple(kernel_size, dims), in_channels // groups
+        bound = math.sqrt(1 / (channels * math.prod(sizes)))
+        self.weight = mx.random.uniform(low=-bound, high=bound, shape=(out_channels, *sizes, channels))
         if bias:
-            self.bias = mx.zeros((shape[0],))
+            self.bias = mx.zeros((out_channels,))
 
     def _settings(self):
         return {key: getattr(self, key) for key in ("stride", "padding", "dilation", "output_padding", "groups") if hasattr(self, key)}
@@ -30,46 +40,72 @@ class _Convolution(Module):
         size = self.weight.shape[1] if self.weight.ndim == 3 else self.weight.shape[1:-1]
         return f"{self.weight.shape[-1] * groups}, {self.weight.shape[0]}, kernel_size={size}{settings}, bias={'bias' in self}"
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         y = type(self)._function(x, self.weight, **self._settings())
         return y + self.bias if "bias" in self else y
 
 
-def _convolution(name, dims, function, transposed):
-    """A class of convolutions over so many dimensions."""
-    takes_groups = not transposed and dims < 3
+class Conv1d(_Convolution):
+    """A convolution over 1 dimension, with learned weights."""
 
-    def make(self, in_channels, out_channels, kernel_size, options, bias):
-        Module.__init__(self)
-        if in_channels % options.get("groups", 1) != 0:
-            raise ValueError(f"[{name}] the input channels ({in_channels}) must be divisible by the groups ({options['groups']})")
-        sizes = _tuple(kernel_size, dims)
-        for key, value in options.items():
-            setattr_plain(self, key, value if dims == 1 or key in ("groups", "dilation") else _tuple(value, dims))
-        self._make((out_channels, *sizes, in_channels // options.get("groups", 1)), in_channels // options.get("groups", 1) * math.prod(sizes), bias)
+    _function = staticmethod(mx.conv1d)
 
-    def setattr_plain(self, key, value):
-        # Not as an item: a tuple of numbers is no parameter, and no state either.
-        object.__setattr__(self, key, value)
-
-    if transposed:
-        def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, output_padding=0, bias=True):
-            make(self, in_channels, out_channels, kernel_size,
-                 {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}, bias)
-    elif takes_groups:
-        def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True):
-            make(self, in_channels, out_channels, kernel_size, {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}, bias)
-    else:
-        def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, bias=True):
-            make(self, in_channels, out_channels, kernel_size, {"stride": stride, "padding": padding, "dilation": dilation}, bias)
-    kind = "transposed convolution" if transposed else "convolution"
-    return type(name, (_Convolution,), {"__init__": __init__, "_function": staticmethod(function), "__module__": __name__,
-                                        "__doc__": f"A {kind} over {dims} dimension{'s' * (dims > 1)}, with learned weights."})
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
+                 bias: bool = True) -> None:
+        super().__init__()
+        self._make(1, in_channels, out_channels, kernel_size, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
-Conv1d = _convolution("Conv1d", 1, mx.conv1d, False)
-Conv2d = _convolution("Conv2d", 2, mx.conv2d, False)
-Conv3d = _convolution("Conv3d", 3, mx.conv3d, False)
-ConvTranspose1d = _convolution("ConvTranspose1d", 1, mx.conv_transpose1d, True)
-ConvTranspose2d = _convolution("ConvTranspose2d", 2, mx.conv_transpose2d, True)
-ConvTranspose3d = _convolution("ConvTranspose3d", 3, mx.conv_transpose3d, True)
+class Conv2d(_Convolution):
+    """A convolution over 2 dimensions, with learned weights."""
+
+    _function = staticmethod(mx.conv2d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: _Sizes, stride: _Sizes = 1, padding: _Sizes = 0, dilation: _Sizes = 1, groups: int = 1,
+                 bias: bool = True) -> None:
+        super().__init__()
+        self._make(2, in_channels, out_channels, kernel_size, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+
+class Conv3d(_Convolution):
+    """A convolution over 3 dimensions, with learned weights."""
+
+    _function = staticmethod(mx.conv3d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: _Sizes, stride: _Sizes = 1, padding: _Sizes = 0, dilation: _Sizes = 1,
+                 bias: bool = True) -> None:
+        super().__init__()
+        self._make(3, in_channels, out_channels, kernel_size, bias, stride=stride, padding=padding, dilation=dilation)
+
+
+class ConvTranspose1d(_Convolution):
+    """A transposed convolution over 1 dimension, with learned weights."""
+
+    _function = staticmethod(mx.conv_transpose1d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1,
+                 output_padding: int = 0, bias: bool = True) -> None:
+        super().__init__()
+        self._make(1, in_channels, out_channels, kernel_size, bias, stride=stride, padding=padding, dilation=dilation, output_padding=output_padding)
+
+
+class ConvTranspose2d(_Convolution):
+    """A transposed convolution over 2 dimensions, with learned weights."""
+
+    _function = staticmethod(mx.conv_transpose2d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: _Sizes, stride: _Sizes = 1, padding: _Sizes = 0, dilation: _Sizes = 1,
+                 output_padding: _Sizes = 0, bias: bool = True) -> None:
+        super().__init__()
+        self._make(2, in_channels, out_channels, kernel_size, bias, stride=stride, padding=padding, dilation=dilation, output_padding=output_padding)
+
+
+class ConvTranspose3d(_Convolution):
+    """A transposed convolution over 3 dimensions, with learned weights."""
+
+    _function = staticmethod(mx.conv_transpose3d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: _Sizes, stride: _Sizes = 1, padding: _Sizes = 0, dilation: _Sizes = 1,
+                 output_padding: _Sizes = 0, bias: bool = True) -> None:
+        super().__init__()
+        self._make(3, in_channels, out_channels, kernel_size, bias, stride=stride, padding=padding, dilation=dilation, output_padding=output_padding)

@@ -23,7 +23,7 @@ def sum_gradients(group: Any) -> Callable:
 class AllToShardedLinear(Linear):
     """Linear whose outputs are split among the group."""
 
-    def __init__(self, input_dims: int, output_dims: int, bias: bool = True, group: Any = None):
+    def __init__(self, input_dims: int, output_dims: int, bias: bool = True, group: Any = None) -> None:
         _check_group(group)
         super().__init__(input_dims, output_dims, bias)
 
@@ -49,7 +49,7 @@ class ShardedToAllLinear(AllToShardedLinear):
 class QuantizedAllToShardedLinear(QuantizedLinear):
     """QuantizedLinear whose outputs are split among the group."""
 
-    def __init__(self, input_dims: int, output_dims: int, bias: bool = True, group_size: int = 64, bits: int = 4, mode: str = "affine", group: Any = None):
+    def __init__(self, input_dims: int, output_dims: int, bias: bool = True, group_size: int = 64, bits: int = 4, mode: str = "affine", group: Any = None) -> None:
         _check_group(group)
         super().__init__(input_dims, output_dims, bias, group_size, bits, mode)
 
@@ -89,7 +89,7 @@ def shard_inplace(module: Module, sharding: str | Callable, *, segments: int | l
 class FullyShardedModule(Module):
     """A module whose parameters are split among the group between its calls."""
 
-    def __init__(self, module: Module, group: Any = None, compute_dtype: mx.Dtype | None = None):
+    def __init__(self, module: Module, group: Any = None, compute_dtype: mx.Dtype | None = None) -> None:
         _check_group(group)
         super().__init__()
         self.module, self._compute_dtype = module, compute_dtype

@@ -9,7 +9,7 @@ from holdfast.nn.module import Module
 class _Dropout(Module):
     _channel_dims = None  # how many dimensions a channel has; None: single elements are dropped
 
-    def __init__(self, p: float = 0.5):
+    def __init__(self, p: float = 0.5) -> None:
         super().__init__()
         if p < 0 or p >= 1:
             raise ValueError(f"[{type(self).__name__}] the probability must be in [0, 1), got {p}")
@@ -18,7 +18,7 @@ class _Dropout(Module):
     def _extra_repr(self):
         return f"p={1 - self._p_1}"
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         if self._p_1 == 1 or not self.training:
             return x
         shape = x.shape

@@ -73,14 +73,14 @@ class Bilinear(Module):
 class Embedding(Module):
     """Rows of a matrix, by their numbers."""
 
-    def __init__(self, num_embeddings: int, dims: int):
+    def __init__(self, num_embeddings: int, dims: int) -> None:
         super().__init__()
         self.weight = mx.random.normal(shape=(num_embeddings, dims), scale=math.sqrt(1 / dims))
 
     def _extra_repr(self):
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}"
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         return self["weight"][x]
 
     def as_linear(self, x):
@@ -131,7 +131,7 @@ class _Quantized(Module):
 class QuantizedLinear(_Quantized):
     """Linear with a quantised matrix."""
 
-    def __init__(self, input_dims: int, output_dims: int, bias: bool = True, group_size: int | None = None, bits: int | None = None, mode: str = "affine"):
+    def __init__(self, input_dims: int, output_dims: int, bias: bool = True, group_size: int | None = None, bits: int | None = None, mode: str = "affine") -> None:
         super().__init__()
         self._take(_uniform(math.sqrt(1 / input_dims), (output_dims, input_dims)), group_size, bits, mode)
         if bias:
@@ -142,7 +142,7 @@ class QuantizedLinear(_Quantized):
         return (f"input_dims={self._columns()}, output_dims={self.weight.shape[0]}, bias={'bias' in self}, group_size={self.group_size}, "
                 f"bits={self.bits}, mode={self.mode}")
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         y = self._times(x)
         return y + self["bias"] if "bias" in self else y
 
@@ -160,7 +160,7 @@ class QuantizedLinear(_Quantized):
 class QuantizedEmbedding(_Quantized):
     """Embedding with a quantised matrix."""
 
-    def __init__(self, num_embeddings: int, dims: int, group_size: int | None = None, bits: int | None = None, mode: str = "affine"):
+    def __init__(self, num_embeddings: int, dims: int, group_size: int | None = None, bits: int | None = None, mode: str = "affine") -> None:
         super().__init__()
         self._take(mx.random.normal(shape=(num_embeddings, dims), scale=math.sqrt(1 / dims)), group_size, bits, mode)
         self.num_embeddings, self.dims = num_embeddings, dims
@@ -169,7 +169,7 @@ class QuantizedEmbedding(_Quantized):
     def _extra_repr(self):
         return f"{self.num_embeddings}, {self.dims}, group_size={self.group_size}, bits={self.bits}, mode={self.mode}"
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         biases = self.get("biases")
         return mx.dequantize(self["weight"][x], scales=self["scales"][x], biases=None if biases is None else biases[x], group_size=self.group_size,
                              bits=self.bits, mode=self.mode)
@@ -191,7 +191,7 @@ class QuantizedEmbedding(_Quantized):
 class QQLinear(Module):
     """Linear whose inputs are quantised, too. While it trains, the matrix is kept as it is; eval() packs it."""
 
-    def __init__(self, input_dims: int, output_dims: int, group_size: int | None = None, bits: int | None = None, mode: str = "nvfp4"):
+    def __init__(self, input_dims: int, output_dims: int, group_size: int | None = None, bits: int | None = None, mode: str = "nvfp4") -> None:
         super().__init__()
         self.group_size, self.bits = _settings(mode, group_size, bits)
         self.mode = mode
@@ -220,7 +220,7 @@ class QQLinear(Module):
         if key == "_training" and "weight" in self:
             self.dequantize() if value else self.quantize()
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         return mx.qqmm(x, self["weight"], self.get("scales"), group_size=self.group_size, bits=self.bits, mode=self.mode)
 
     @classmethod

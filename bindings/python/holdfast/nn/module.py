@@ -18,7 +18,7 @@ class Module(dict):
     with an underscore are left out. Frozen parameters get no gradient from `value_and_grad`.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._no_grad = set()
         self._training = True
 

@@ -9,7 +9,7 @@ from holdfast.nn.module import Module
 class LayerNorm(Module):
     """Mean 0 and variance 1 along the last axis, then a learned scale and bias."""
 
-    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = True, bias: bool = True):
+    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = True, bias: bool = True) -> None:
         super().__init__()
         self.eps, self.dims = eps, dims
         if affine:
@@ -20,14 +20,14 @@ class LayerNorm(Module):
     def _extra_repr(self):
         return f"{self.dims}, eps={self.eps}, affine={'weight' in self}"
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         return mx.fast.layer_norm(x, self.get("weight"), self.get("bias"), self.eps)
 
 
 class RMSNorm(Module):
     """Root mean square 1 along the last axis, then a learned scale."""
 
-    def __init__(self, dims: int, eps: float = 1e-5):
+    def __init__(self, dims: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.weight = mx.ones((dims,))
         self.eps = eps
@@ -35,7 +35,7 @@ class RMSNorm(Module):
     def _extra_repr(self):
         return f"{self.weight.shape[0]}, eps={self.eps}"
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         return mx.fast.rms_norm(x, self["weight"], self.eps)
 
 
@@ -47,7 +47,7 @@ def _normalised(x, axes, eps):
 class InstanceNorm(Module):
     """Each channel of each instance by itself: over all axes but the first and the last."""
 
-    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False):
+    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False) -> None:
         super().__init__()
         self.dims, self.eps = dims, eps
         if affine:
@@ -64,7 +64,7 @@ class InstanceNorm(Module):
 class GroupNorm(Module):
     """Groups of channels by themselves. With `pytorch_compatible` neighbouring channels are a group, else every num_groups-th one."""
 
-    def __init__(self, num_groups: int, dims: int, eps: float = 1e-5, affine: bool = True, pytorch_compatible: bool = False):
+    def __init__(self, num_groups: int, dims: int, eps: float = 1e-5, affine: bool = True, pytorch_compatible: bool = False) -> None:
         super().__init__()
         self.num_groups, self.dims, self.eps, self.pytorch_compatible = num_groups, dims, eps, pytorch_compatible
         if affine:
@@ -88,7 +88,7 @@ class GroupNorm(Module):
 class BatchNorm(Module):
     """Each channel over the whole batch; when the module does not train, by the running statistics."""
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True, track_running_stats: bool = True):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True, track_running_stats: bool = True) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum, self.track_running_stats = num_features, eps, momentum, track_running_stats
         if affine:

@@ -31,7 +31,7 @@ def _windows(x, sizes, strides):
 class _Pool(Module):
     _dims = 1
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0) -> None:
         super().__init__()
         self._kernel_size = _tuple(kernel_size, self._dims, "kernel_size")
         self._stride = _tuple(kernel_size if stride is None else stride, self._dims, "stride")
@@ -40,7 +40,7 @@ class _Pool(Module):
     def _extra_repr(self):
         return f"kernel_size={self._kernel_size}, stride={self._stride}, padding={self._padding}"
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         if x.ndim != self._dims + 2:
             raise ValueError(f"[{type(self).__name__}] expected an input with {self._dims + 2} dimensions, got {x.ndim}")
         if any(self._padding):
@@ -69,9 +69,37 @@ class _AvgPool(_Pool):
         return 0
 
 
-def _pool(name, base, dims):
-    return type(name, (base,), {"_dims": dims, "__module__": __name__, "__doc__": base.__doc__})
+class MaxPool1d(_MaxPool):
+    """The maximum of windows; beyond the edges is minus infinity."""
+
+    _dims = 1
 
 
-MaxPool1d, MaxPool2d, MaxPool3d = (_pool(f"MaxPool{dims}d", _MaxPool, dims) for dims in (1, 2, 3))
-AvgPool1d, AvgPool2d, AvgPool3d = (_pool(f"AvgPool{dims}d", _AvgPool, dims) for dims in (1, 2, 3))
+class MaxPool2d(_MaxPool):
+    """The maximum of windows; beyond the edges is minus infinity."""
+
+    _dims = 2
+
+
+class MaxPool3d(_MaxPool):
+    """The maximum of windows; beyond the edges is minus infinity."""
+
+    _dims = 3
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of windows; beyond the edges are zeros, which count."""
+
+    _dims = 1
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of windows; beyond the edges are zeros, which count."""
+
+    _dims = 2
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of windows; beyond the edges are zeros, which count."""
+
+    _dims = 3

@@ -22,7 +22,7 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """h = tanh(Wxh x + Whh h + bias), or another function of that."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Callable | None = None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Callable | None = None) -> None:
         super().__init__()
         if nonlinearity is not None and not callable(nonlinearity):
             raise ValueError(f"[RNN] nonlinearity must be callable, got {nonlinearity!r}")
@@ -44,7 +44,7 @@ class RNN(_Recurrent):
 class GRU(_Recurrent):
     """Gates decide how much of the state is reset, and how much is kept."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         super().__init__()
         self.hidden_size, self._input_size, self._has_bias = hidden_size, input_size, bias
         self.Wx = self._uniform(3 * hidden_size, input_size)
@@ -76,7 +76,7 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory: returns all hidden states and all cell states."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         super().__init__()
         self.hidden_size, self._input_size, self._has_bias = hidden_size, input_size, bias
         self.Wx = self._uniform(4 * hidden_size, input_size)

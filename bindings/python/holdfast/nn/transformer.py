@@ -161,7 +161,7 @@ class Transformer(Module):
 class RoPE(Module):
     """Rotary encoding of positions."""
 
-    def __init__(self, dims: int, traditional: bool = False, base: float = 10000, scale: float = 1.0):
+    def __init__(self, dims: int, traditional: bool = False, base: float = 10000, scale: float = 1.0) -> None:
         super().__init__()
         self.dims, self.traditional, self.base, self.scale = dims, traditional, base, scale
 
@@ -185,7 +185,7 @@ class SinusoidalPositionalEncoding(Module):
         self.scale = scale or math.sqrt(2 / dims)
         self.cos_first = cos_first
 
-    def __call__(self, x):
+    def __call__(self, x: mx.array) -> mx.array:
         angles = x[..., None] * self._sigmas
         parts = [mx.cos(angles), mx.sin(angles)]
         y = mx.concatenate(parts if self.cos_first else parts[::-1], axis=-1)

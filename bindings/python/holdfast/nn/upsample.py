@@ -51,7 +51,7 @@ def _interpolated(x, scales, weights):
 class Upsample(Module):
     """Enlarges by a factor, to the nearest element, or by linear or cubic interpolation."""
 
-    def __init__(self, scale_factor: float | tuple, mode: str = "nearest", align_corners: bool = False, antialias: bool = False):
+    def __init__(self, scale_factor: float | tuple, mode: str = "nearest", align_corners: bool = False, antialias: bool = False) -> None:
         super().__init__()
         if mode not in ("nearest", "linear", "cubic"):
             raise ValueError(f"[Upsample] mode must be nearest, linear or cubic, got {mode!r}")

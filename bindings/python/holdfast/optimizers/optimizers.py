@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Callable
+from typing import Callable, TypeAlias
 
 import holdfast.core as mx
 from holdfast.utils import tree_flatten, tree_map, tree_merge, tree_reduce, tree_unflatten
 
-Rate = "float | Callable[[mx.array], mx.array]"
+Rate: TypeAlias = "float | Callable[[mx.array], mx.array]"
 
 
 class Optimizer:
@@ -17,7 +17,7 @@ class Optimizer:
     Settings that are functions of the step are in the state under their name, and change with each update.
     """
 
-    def __init__(self, schedulers=None):
+    def __init__(self, schedulers=None) -> None:
         self._initialized = False
         self._state = {"step": mx.array(0, mx.uint64)}
         self._schedulers = dict(schedulers or {})
@@ -120,7 +120,7 @@ def _with(tree, values):
 class MultiOptimizer(Optimizer):
     """Several optimizers: the first whose filter (path, gradient) accepts a parameter has it, the last one the rest."""
 
-    def __init__(self, optimizers, filters: list = []):
+    def __init__(self, optimizers, filters: list = []) -> None:
         super().__init__()
         if len(filters) != len(optimizers) - 1:
             raise ValueError(f"[MultiOptimizer] {len(optimizers)} optimizers need {len(optimizers) - 1} filters, got {len(filters)}")
@@ -175,7 +175,7 @@ class MultiOptimizer(Optimizer):
 class SGD(Optimizer):
     """Steps against the gradient, with momentum."""
 
-    def __init__(self, learning_rate: Rate, momentum: float = 0.0, weight_decay: float = 0.0, dampening: float = 0.0, nesterov: bool = False):
+    def __init__(self, learning_rate: Rate, momentum: float = 0.0, weight_decay: float = 0.0, dampening: float = 0.0, nesterov: bool = False) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("[SGD] Nesterov momentum requires a momentum and zero dampening")
         super().__init__()
@@ -198,7 +198,7 @@ class SGD(Optimizer):
 class RMSprop(Optimizer):
     """Steps divided by the root of the running mean of squared gradients."""
 
-    def __init__(self, learning_rate: Rate, alpha: float = 0.99, eps: float = 1e-8):
+    def __init__(self, learning_rate: Rate, alpha: float = 0.99, eps: float = 1e-8) -> None:
         super().__init__()
         if alpha < 0.0 or eps < 0.0:
             raise ValueError(f"[RMSprop] alpha and eps must not be negative, got {alpha} and {eps}")
@@ -216,7 +216,7 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Steps divided by the root of the sum of squared gradients."""
 
-    def __init__(self, learning_rate: Rate, eps: float = 1e-8):
+    def __init__(self, learning_rate: Rate, eps: float = 1e-8) -> None:
         super().__init__()
         if eps < 0.0:
             raise ValueError(f"[Adagrad] eps must not be negative, got {eps}")
@@ -234,7 +234,7 @@ class Adagrad(Optimizer):
 class AdaDelta(Optimizer):
     """Steps as large as those before, relative to the gradients."""
 
-    def __init__(self, learning_rate: Rate, rho: float = 0.9, eps: float = 1e-6):
+    def __init__(self, learning_rate: Rate, rho: float = 0.9, eps: float = 1e-6) -> None:
         super().__init__()
         if rho < 0.0 or eps < 0.0:
             raise ValueError(f"[AdaDelta] rho and eps must not be negative, got {rho} and {eps}")
@@ -254,7 +254,7 @@ class AdaDelta(Optimizer):
 class Adam(Optimizer):
     """Running means of gradients, over the root of those of their squares."""
 
-    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.999], eps: float = 1e-8, bias_correction: bool = False):
+    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.999], eps: float = 1e-8, bias_correction: bool = False) -> None:
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
         self.betas, self.eps, self.bias_correction = betas, eps, bias_correction
@@ -276,7 +276,7 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam, and parameters decay."""
 
-    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.999], eps: float = 1e-8, weight_decay: float = 0.01, bias_correction: bool = False):
+    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.999], eps: float = 1e-8, weight_decay: float = 0.01, bias_correction: bool = False) -> None:
         super().__init__(learning_rate, betas, eps, bias_correction)
         self.weight_decay = weight_decay
 
@@ -287,7 +287,7 @@ class AdamW(Adam):
 class Adamax(Adam):
     """Adam with the largest gradient in place of the root."""
 
-    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.999], eps: float = 1e-8):
+    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.999], eps: float = 1e-8) -> None:
         super().__init__(learning_rate, betas, eps)
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"[Adamax] betas must be in [0, 1), got {betas}")
@@ -302,7 +302,7 @@ class Adamax(Adam):
 class Lion(Optimizer):
     """Steps of one size, by the sign of a running mean."""
 
-    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.99], weight_decay: float = 0.0):
+    def __init__(self, learning_rate: Rate, betas: list[float] = [0.9, 0.99], weight_decay: float = 0.0) -> None:
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
         self.betas, self.weight_decay = betas, weight_decay
@@ -375,7 +375,7 @@ class Adafactor(Optimizer):
 class Muon(Optimizer):
     """Momentum made orthogonal, for matrices; other parameters are better left to another optimizer."""
 
-    def __init__(self, learning_rate: Rate, momentum: float = 0.95, weight_decay: float = 0.01, nesterov: bool = True, ns_steps: int = 5):
+    def __init__(self, learning_rate: Rate, momentum: float = 0.95, weight_decay: float = 0.01, nesterov: bool = True, ns_steps: int = 5) -> None:
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
         self.momentum, self.weight_decay, self.nesterov, self.ns_steps = momentum, weight_decay, nesterov, ns_steps

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "base/of_this_thread.h"
 #include "devices/cpu/jit/fault_guard.h"
 #include "devices/cpu/jit/guard_runtime.h"
 #include "devices/cpu/jit/image.h"
@@ -55,10 +56,7 @@ class ThreadScratch {
   size_t bytes_ = 0;
 };
 
-ThreadScratch& scratch() {
-  static thread_local ThreadScratch instance;
-  return instance;
-}
+ThreadScratch& scratch() { return of_this_thread<ThreadScratch>(); }
 
 uint32_t clamped(const DispatchArguments& arguments, int axis) {
   return std::min(arguments.threadgroup[axis], arguments.grid[axis]);

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/of_this_thread.h"
 #include "exec/layers/validation/messages.h"
 #include "exec/layers/validation/validator.h"
 
@@ -20,7 +21,12 @@ namespace holdfast::validation {
 namespace {
 
 // What this thread asked for since it began to encode an op.
-thread_local std::vector<uint64_t> asked_for;
+std::vector<uint64_t>& asked_for() {
+  struct AskedFor {
+    std::vector<uint64_t> buffers;
+  };
+  return of_this_thread<AskedFor>().buffers;
+}
 constexpr size_t most_asked_for = 4096;
 
 void note(SmallVector<BufferRecord::Use, 2>& uses, const Side& side, bool is_bound) {
@@ -67,17 +73,18 @@ void Validator::note_uses(const Seen& seen, Reports& reports, sync::Held held) {
     if (word < lowest || word >= highest || seen.covers(word)) continue;
     BufferRecord* buffer = find_at(word, held);
     if (!buffer) continue;
+    const std::vector<uint64_t>& buffers = asked_for();
     bool is_asked_for =
-        std::find(asked_for.begin(), asked_for.end(), buffer->identity) != asked_for.end();
+        std::find(buffers.begin(), buffers.end(), buffer->identity) != buffers.end();
     // Else it is the end of a neighbour, which loops hold, or no address at all.
     if (is_asked_for) note(buffer->uses, seen.side, false);
   }
 }
 
-void Validator::on_begin() { asked_for.clear(); }
+void Validator::on_begin() { asked_for().clear(); }
 
 void Validator::on_address(const Buffer& buffer) {
-  if (asked_for.size() < most_asked_for) asked_for.push_back(buffer.identity());
+  if (asked_for().size() < most_asked_for) asked_for().push_back(buffer.identity());
 }
 
 void Validator::on_retire(const Buffer& buffer) {

@@ -10,7 +10,17 @@
 namespace holdfast::kernels::cpu {
 namespace {
 
-// No lambda: the plan is made in it, not moved into it.
+// No lambdas: plans are made in them, not moved into them.
+struct ReduceBody {
+  ReducePlan plan;
+  int stage = 0;
+  Bound source = {}, target = {}, scratch = {};
+  void operator()(const NativeContext& context, int64_t begin, int64_t end) const {
+    for (int64_t task = begin; task < end; ++task) {
+      plan.run(stage, task, context.data(source), context.data(target), context.data(scratch));
+    }
+  }
+};
 struct SoftmaxBody {
   SoftmaxPlan plan;
   Bound source, target;
@@ -26,26 +36,23 @@ void CpuBackend::reduce(Encoder& encoder, ReduceOp op, const std::vector<int>& a
                         const array& in, array& out) {
   encoder.allocate(out);
   if (out.size() == 0) return;
-  ReducePlan plan(op, in.dtype(), out.dtype(), span_of(in.shape()), span_of(in.strides()), axes);
+  ReduceBody body{{op, in.dtype(), out.dtype(), span_of(in.shape()), span_of(in.strides()), axes}};
+  const ReducePlan& plan = body.plan;
   const int stages = plan.stages();
   std::optional<array> scratch;
   if (stages > 1) scratch = make_temporary(encoder, plan.scratch_bytes());
   for (int stage = 0; stage < stages; ++stage) {
     const bool is_first = stage == 0, is_last = stage == stages - 1;
-    Bound source, target, work;
-    if (is_first) source = encoder.input(in);
-    if (scratch) work = is_first ? encoder.output(*scratch) : encoder.input(*scratch);
-    if (is_last) target = encoder.output(out);
+    body.stage = stage;
+    body.source = is_first ? encoder.input(in) : Bound{};
+    if (scratch) body.scratch = is_first ? encoder.output(*scratch) : encoder.input(*scratch);
+    if (is_last) body.target = encoder.output(out);
     const size_t bytes = is_first ? in.nbytes() : plan.scratch_bytes();
     const int64_t tasks = plan.tasks(stage);
-    encoder.native(encoder.op(), tasks, static_cast<int64_t>(bytes),
-                   [=, plan = is_last ? std::move(plan) : plan](const NativeContext& context,
-                                                                int64_t begin, int64_t end) {
-                     for (int64_t task = begin; task < end; ++task) {
-                       plan.run(stage, task, context.data(source), context.data(target),
-                                context.data(work));
-                     }
-                   });
+    if (is_last)
+      encoder.native(encoder.op(), tasks, static_cast<int64_t>(bytes), std::move(body));
+    else
+      encoder.native(encoder.op(), tasks, static_cast<int64_t>(bytes), body);
   }
 }
 

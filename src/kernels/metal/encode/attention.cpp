@@ -8,21 +8,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in support/attention.h.
-struct AttentionOperand {
-  int64_t batch, head, position;
-  bool aligned;
-};
-struct Attention {
-  AttentionOperand queries, keys, values;
-  int64_t mask_batch, mask_head, mask_query, mask_key;
-  uint32_t rows, key_heads, heads_per_group, positions, key_count;
-  uint32_t features, value_features;
-  uint32_t split_keys, splits, partial_stride;
-  float scale;
-  int32_t mask_kind;
-  bool causal, has_sinks;
-};
+#include "kernels/metal/support/attention_parameters.h"
 
 // Rows are contiguous.
 AttentionOperand operand_of(const array& a, const AttentionShape::Operand& strides) {
@@ -104,18 +90,18 @@ void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
                             shape.mask_head,
                             shape.mask_query,
                             shape.mask_key,
-                            static_cast<uint32_t>(rows),
-                            static_cast<uint32_t>(shape.key_heads),
-                            static_cast<uint32_t>(heads_per_group),
-                            static_cast<uint32_t>(shape.queries),
-                            static_cast<uint32_t>(shape.keys),
-                            static_cast<uint32_t>(shape.features),
-                            static_cast<uint32_t>(shape.value_features),
-                            static_cast<uint32_t>(split_keys),
-                            static_cast<uint32_t>(splits),
-                            static_cast<uint32_t>(partial_stride),
+                            fit(rows),
+                            fit(shape.key_heads),
+                            fit(heads_per_group),
+                            fit(shape.queries),
+                            fit(shape.keys),
+                            fit(shape.features),
+                            fit(shape.value_features),
+                            fit(split_keys),
+                            fit(splits),
+                            fit(partial_stride),
                             scale,
-                            static_cast<int32_t>(shape.mask_kind),
+                            fit(shape.mask_kind),
                             causal,
                             sinks.has_value()};
   std::optional<array> partial;
@@ -126,14 +112,8 @@ void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
   Launch launch(encoder,
                 route.kind == AttentionRoute::Kind::general ? "attention_general" : "attention",
                 route.entry);
-  launch.input(queries)
-      .input(keys)
-      .input(values)
-      .input(inputs.mask != nullptr ? *inputs.mask : queries)
-      .input(sinks ? *sinks : queries)
-      .output(out)
-      .output(partial ? *partial : out)
-      .value(attention);
+  launch.with(queries, keys, values, inputs.mask != nullptr ? *inputs.mask : queries,
+              sinks ? *sinks : queries, output(out), output(partial ? *partial : out), attention);
   const uint32_t depth = grid_length(encoder, groups, 1);
   if (route.kind == AttentionRoute::Kind::splits) {
     launch.over({grid_length(encoder, divide_up(splits, 4), 128), 1, depth}, {128});
@@ -146,10 +126,7 @@ void MetalBackend::attention(Encoder& encoder, float scale, bool causal,
   }
   if (!partial) return;
   Launch(encoder, "attention", std::string("attention_combine_") + dtype_name(out.dtype().val()))
-      .input(*partial)
-      .input(sinks ? *sinks : *partial)
-      .output(out)
-      .value(attention)
+      .with(*partial, sinks ? *sinks : *partial, output(out), attention)
       .over({grid_length(encoder, rows, 256), depth}, {256});
 }
 

@@ -1,24 +1,14 @@
 #include <algorithm>
-#include <optional>
 
 #include "kernels/metal/launch.h"
 #include "kernels/metal/metal_backend.h"
+#include "kernels/metal/parts.h"
 #include "kernels/staging.h"
 
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in convolution.metal.
-struct Convolution {
-  uint64_t rows;
-  uint32_t depth, split_depth, splits;
-  uint32_t channels, group_channels, outputs, group_outputs;
-  int32_t size[3], taps[3], stride[3], padding[3], dilation[3], input_dilation[3];
-  bool flip, is_dilated, aligned;
-};
-struct ConvolutionCounts {
-  Extent result[3], taps[3], channels;
-};
+#include "kernels/metal/support/convolution_parameters.h"
 
 // Kernels compute positions along an axis, padding and dilation included, in 32 bits.
 bool fits_kernels(const ConvolutionShape& shape, int64_t depth) {
@@ -53,14 +43,8 @@ void encode_depthwise(Encoder& encoder, const Convolution& convolution,
   constexpr int64_t pixels_per_thread = 4;
   const int64_t per_block = 16 / static_cast<int64_t>(in.itemsize());
   const int64_t blocks = divide_up(int64_t{convolution.channels}, per_block);
-  Launch(encoder, "convolution",
-         std::string("convolution_depthwise_") + dtype_name(out.dtype().val()))
-      .input(in)
-      .input(weights)
-      .output(out)
-      .value(convolution)
-      .value(counts)
-      .value(extent_of(blocks, 0))
+  Launch(encoder, "convolution", entry_of("convolution_depthwise", out))
+      .with(in, weights, output(out), convolution, counts, extent_of(blocks, 0))
       .over(blocks * divide_up(static_cast<int64_t>(convolution.rows), pixels_per_thread));
 }
 
@@ -80,31 +64,15 @@ void encode_tiles(Encoder& encoder, Convolution convolution, const ConvolutionCo
                  std::max(int64_t{1}, convolution.depth / (step * fewest_convolution_steps)));
   const int64_t split_depth = divide_up(divide_up(int64_t{convolution.depth}, wanted), step) * step;
   const int64_t splits = divide_up(int64_t{convolution.depth}, split_depth);
-  convolution.split_depth = static_cast<uint32_t>(split_depth);
-  convolution.splits = static_cast<uint32_t>(splits);
-  const bool is_complex = out.dtype() == complex64;
-  const uint64_t numbers = out.size() * (is_complex ? 2 : 1);
-  std::optional<array> partial;
-  if (splits > 1)
-    partial = make_temporary(encoder, static_cast<size_t>(splits) * numbers * sizeof(float));
-  Launch(encoder, "convolution", std::string("convolution_tiles_") + dtype_name(out.dtype().val()))
-      .input(in)
-      .input(weights)
-      .output(out)
-      .output(partial ? *partial : out)
-      .value(convolution)
-      .value(counts)
-      .over({grid_length(encoder, row_tiles, 256), grid_length(encoder, column_tiles, 1),
-             grid_length(encoder, groups * splits, 1)},
-            {256});
-  if (!partial) return;
-  const char* dtype = dtype_name(is_complex ? Dtype::Val::float32 : out.dtype().val());
-  Launch(encoder, "convolution", std::string("convolution_sum_") + dtype)
-      .input(*partial)
-      .output(out)
-      .value(numbers)
-      .value(convolution.splits)
-      .over(static_cast<int64_t>(numbers));
+  convolution.split_depth = fit(split_depth);
+  convolution.splits = fit(splits);
+  encode_in_parts(encoder, splits, 1, out, [&](array& target) {
+    Launch(encoder, "convolution", entry_of("convolution_tiles", out))
+        .with(in, weights, output(target), convolution, counts)
+        .over({grid_length(encoder, row_tiles, 256), grid_length(encoder, column_tiles, 1),
+               grid_length(encoder, groups * splits, 1)},
+              {256});
+  });
 }
 
 }  // namespace
@@ -126,20 +94,20 @@ void MetalBackend::convolution(Encoder& encoder, const ConvolutionShape& shape, 
   Convolution convolution{};
   convolution.rows =
       static_cast<uint64_t>(shape.batch * shape.result[0] * shape.result[1] * shape.result[2]);
-  convolution.depth = static_cast<uint32_t>(depth);
+  convolution.depth = fit(depth);
   convolution.splits = 1;
-  convolution.channels = static_cast<uint32_t>(shape.channels);
-  convolution.group_channels = static_cast<uint32_t>(group_channels);
-  convolution.outputs = static_cast<uint32_t>(shape.outputs);
-  convolution.group_outputs = static_cast<uint32_t>(group_outputs);
+  convolution.channels = fit(shape.channels);
+  convolution.group_channels = fit(group_channels);
+  convolution.outputs = fit(shape.outputs);
+  convolution.group_outputs = fit(group_outputs);
   convolution.flip = shape.flip;
   for (int d = 0; d < ConvolutionShape::dimensions; ++d) {
-    convolution.size[d] = static_cast<int32_t>(shape.size[d]);
-    convolution.taps[d] = static_cast<int32_t>(shape.kernel[d]);
-    convolution.stride[d] = static_cast<int32_t>(shape.stride[d]);
-    convolution.padding[d] = static_cast<int32_t>(shape.padding[d]);
-    convolution.dilation[d] = static_cast<int32_t>(shape.dilation[d]);
-    convolution.input_dilation[d] = static_cast<int32_t>(shape.input_dilation[d]);
+    convolution.size[d] = fit(shape.size[d]);
+    convolution.taps[d] = fit(shape.kernel[d]);
+    convolution.stride[d] = fit(shape.stride[d]);
+    convolution.padding[d] = fit(shape.padding[d]);
+    convolution.dilation[d] = fit(shape.dilation[d]);
+    convolution.input_dilation[d] = fit(shape.input_dilation[d]);
     convolution.is_dilated = convolution.is_dilated || shape.input_dilation[d] != 1;
   }
   const bool is_depthwise =

@@ -2,22 +2,13 @@
 
 #include "kernels/metal/launch.h"
 #include "kernels/metal/metal_backend.h"
+#include "kernels/metal/walk.h"
 #include "kernels/views.h"
 
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in copy.metal.
-struct StridedCopy {
-  uint64_t size;
-  int32_t dimensions;
-  bool aligned, inside;
-};
-struct TransposedCopy {
-  uint32_t rows, columns;
-  int64_t row_stride, column_stride;
-  int32_t dimensions;
-};
+#include "kernels/metal/support/copy_parameters.h"
 
 constexpr int64_t block_bytes = 16;
 
@@ -29,49 +20,18 @@ void copy_linear(Encoder& encoder, const array& in, array& out) {
     unit /= 2;
   const uint64_t bytes = out.nbytes();
   Launch(encoder, "copy", with_bytes("copy_linear_", unit))
-      .input(in)
-      .output(out)
-      .value(bytes)
+      .with(in, output(out), bytes)
       .over(divide_up(static_cast<int64_t>(bytes), block_bytes));
-}
-
-// Copies neighbours together, in units of up to 16 bytes. Returns the bytes of a unit.
-int64_t join_neighbours(CollapsedLayout& layout, const array& in, const array& out) {
-  auto unit = static_cast<int64_t>(in.itemsize());
-  const size_t last = layout.shape.size() - 1;
-  if (layout.strides[last] != 1) return unit;
-  auto is_even = [](int64_t number) { return number % 2 == 0; };
-  auto may_join = [&] {
-    return unit < block_bytes && is_even(layout.shape[last]) &&
-           std::all_of(layout.strides.begin(), layout.strides.end() - 1, is_even) &&
-           is_aligned(in, static_cast<size_t>(2 * unit)) &&
-           is_aligned(out, static_cast<size_t>(2 * unit));
-  };
-  while (may_join()) {
-    unit *= 2;
-    layout.size /= 2;
-    layout.shape[last] /= 2;
-    for (size_t i = 0; i < last; ++i) layout.strides[i] /= 2;
-  }
-  // Numbers are not divided by 1 (Extent).
-  if (layout.shape[last] == 1 && last > 0) {
-    layout.shape.pop_back();
-    layout.strides.pop_back();
-  }
-  return unit;
 }
 
 void copy_strided(Encoder& encoder, const array& in, array& out, const CollapsedLayout& layout,
                   int64_t unit) {
   const int64_t per_thread = block_bytes / unit;
-  const StridedCopy copy{static_cast<uint64_t>(layout.size), layout.dimensions(),
-                         is_aligned(out, block_bytes), layout.shape.back() % per_thread == 0};
+  const StridedCopy copy{fit(layout.size), layout.dimensions(), is_aligned(out, block_bytes),
+                         layout.shape.back() % per_thread == 0};
   const char* name = layout.size <= most_small_elements ? "copy_strided_" : "copy_strided_large_";
   Launch(encoder, "copy", with_bytes(name, unit))
-      .input(in)
-      .output(out)
-      .value(copy)
-      .list(extents_of(layout))
+      .with(in, output(out), copy, extents_of(layout))
       .over(divide_up(layout.size, per_thread));
 }
 
@@ -90,8 +50,7 @@ bool copy_transposed(Encoder& encoder, const array& in, array& out, const Collap
   }
   if (near == last || layout.shape[near] < side / 2 || layout.shape[last] < side / 2) return false;
   constexpr int64_t most_batches = most_small_elements;
-  TransposedCopy copy{static_cast<uint32_t>(layout.shape[near]),
-                      static_cast<uint32_t>(layout.shape[last]), 1, layout.strides[last], 0};
+  TransposedCopy copy{fit(layout.shape[near]), fit(layout.shape[last]), 1, layout.strides[last], 0};
   Extents in_batch, out_batch;
   int64_t batches = 1, stride = 1;
   SmallVector<size_t, 6> batch_dimensions;
@@ -109,13 +68,9 @@ bool copy_transposed(Encoder& encoder, const array& in, array& out, const Collap
     return false;
   std::reverse(in_batch.begin(), in_batch.end());
   std::reverse(out_batch.begin(), out_batch.end());
-  copy.dimensions = static_cast<int32_t>(in_batch.size());
+  copy.dimensions = fit(in_batch.size());
   Launch(encoder, "copy", with_bytes("copy_transposed_", unit))
-      .input(in)
-      .output(out)
-      .value(copy)
-      .list(in_batch)
-      .list(out_batch)
+      .with(in, output(out), copy, in_batch, out_batch)
       .over({grid_length(encoder, divide_up(layout.shape[last], side), 256),
              grid_length(encoder, divide_up(layout.shape[near], side), 1),
              grid_length(encoder, batches, 1)},
@@ -128,7 +83,13 @@ bool copy_transposed(Encoder& encoder, const array& in, array& out, const Collap
 void MetalBackend::copy(Encoder& encoder, const array& in, array& out) {
   CollapsedLayout layout = collapse(span_of(in.shape()), span_of(in.strides()));
   if (layout.is_dense()) return copy_linear(encoder, in, out);
-  const int64_t unit = join_neighbours(layout, in, out);
+  // Neighbours are copied together, in units of up to 16 bytes.
+  JointLayout joint{layout.size, layout.shape, {}};
+  joint.strides.push_back(layout.strides);
+  const int64_t unit = join_units(joint, static_cast<int64_t>(in.itemsize()),
+                                  {std::min(alignment_of(in), alignment_of(out))});
+  layout = joint.view(0);
+  if (layout.is_dense()) return copy_linear(encoder, in, out);
   if (!copy_transposed(encoder, in, out, layout, unit))
     copy_strided(encoder, in, out, layout, unit);
 }

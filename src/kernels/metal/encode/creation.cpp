@@ -19,9 +19,7 @@ void MetalBackend::fill(Encoder& encoder, const array& value, array& out) {
   if (out.size() == 0) return;
   const uint64_t size = out.size();
   Launch(encoder, "creation", "fill_" + std::to_string(out.itemsize()))
-      .input(value)
-      .output(out)
-      .value(size)
+      .with(value, output(out), size)
       .over(blocks_of(out));
 }
 
@@ -30,8 +28,7 @@ void MetalBackend::arange(Encoder& encoder, double start, double step, array& ou
   if (out.size() == 0) return;
   const Range range{start, step, out.size()};
   Launch(encoder, "creation", std::string("arange_") + dtype_name(out.dtype().val()))
-      .output(out)
-      .value(range)
+      .with(output(out), range)
       .over(blocks_of(out));
 }
 

@@ -8,17 +8,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in fft.metal.
-struct Fft {
-  uint64_t length, columns;
-  uint64_t stride, groups, step;
-  uint64_t given, expected, kept;
-  uint64_t source_chirp, target_chirp;
-  uint32_t radix, together, factors;
-  int32_t source, target;
-  bool is_first, is_last, conjugates_input, conjugates_output;
-  float scale;
-};
+#include "kernels/metal/support/fft_parameters.h"
 struct FftSource {
   enum : int32_t { complex_row, real_row, half_row, filter, product };
 };
@@ -76,7 +66,7 @@ void encode_passes(Encoder& encoder, Fft fft, int64_t rows, const Radices& radic
     const int64_t radix = radices[pass];
     fft.is_first = pass == 0;
     fft.is_last = pass + 1 == radices.size();
-    fft.radix = static_cast<uint32_t>(radix);
+    fft.radix = fit(radix);
     fft.factors = factors_of_radix(radix);
     fft.step = fft.length / static_cast<uint64_t>(radix);
     fft.groups = fft.step / fft.stride;
@@ -85,7 +75,7 @@ void encode_passes(Encoder& encoder, Fft fft, int64_t rows, const Radices& radic
     const int64_t most = fft_elements / radix;
     const int64_t together =
         std::clamp(columns / fft_threadgroups, std::min<int64_t>(8, most), most);
-    fft.together = static_cast<uint32_t>(together);
+    fft.together = fit(together);
     array* to = &out;
     if (!fft.is_last) {
       std::optional<array>& half = between[pass % 2];
@@ -95,11 +85,7 @@ void encode_passes(Encoder& encoder, Fft fft, int64_t rows, const Radices& radic
     const Extent counts[] = {extent_of(static_cast<int64_t>(fft.step), 0),
                              extent_of(static_cast<int64_t>(fft.stride), 0)};
     Launch(encoder, "fft", "fft_pass")
-        .input(*from)
-        .output(*to)
-        .input(filters)
-        .value(fft)
-        .value(counts)
+        .with(*from, output(*to), filters, fft, counts)
         .over(grid_length(encoder, divide_up(columns, together), 256), 256);
     from = to;
     fft.stride *= static_cast<uint64_t>(radix);
@@ -119,10 +105,10 @@ void MetalBackend::fft(Encoder& encoder, const FftSettings& settings, const arra
   const int64_t length = settings.length;
   const int64_t rows = static_cast<int64_t>(out.size()) / out.shape(-1);
   Fft fft{};
-  fft.given = static_cast<uint64_t>(in.shape(-1));
+  fft.given = fit(in.shape(-1));
   fft.expected =
       static_cast<uint64_t>(settings.kind == FftKind::from_half ? length / 2 + 1 : length);
-  fft.kept = static_cast<uint64_t>(out.shape(-1));
+  fft.kept = fit(out.shape(-1));
   fft.source = settings.kind == FftKind::complex   ? FftSource::complex_row
                : settings.kind == FftKind::to_half ? FftSource::real_row
                                                    : FftSource::half_row;
@@ -130,7 +116,7 @@ void MetalBackend::fft(Encoder& encoder, const FftSettings& settings, const arra
       settings.kind == FftKind::from_half ? FftTarget::real_result : FftTarget::complex_result;
   fft.conjugates_input = fft.conjugates_output = settings.inverse;
   fft.scale = settings.scale;
-  fft.length = static_cast<uint64_t>(length);
+  fft.length = fit(length);
   const Radices radices = radices_of(length);
   if (!radices.empty()) {
     encode_passes(encoder, fft, rows, radices, rows_of_input, rows_of_input, out);
@@ -145,7 +131,7 @@ void MetalBackend::fft(Encoder& encoder, const FftSettings& settings, const arra
   array spectra = make_temporary(encoder, static_cast<size_t>(rows) * row_bytes);
   Fft half{};
   half.length = half.kept = static_cast<uint64_t>(wide);
-  half.source_chirp = static_cast<uint64_t>(length);
+  half.source_chirp = fit(length);
   half.source = FftSource::filter;
   half.scale = 1;
   encode_passes(encoder, half, 1, wide_radices, rows_of_input, rows_of_input, filters);
@@ -156,7 +142,7 @@ void MetalBackend::fft(Encoder& encoder, const FftSettings& settings, const arra
   encode_passes(encoder, half, rows, wide_radices, rows_of_input, rows_of_input, spectra);
   half.source = FftSource::product;
   half.source_chirp = 0;
-  half.target_chirp = static_cast<uint64_t>(length);
+  half.target_chirp = fit(length);
   half.target = fft.target;
   half.kept = fft.kept;
   half.conjugates_output = settings.inverse;

@@ -6,10 +6,10 @@
 // earlier one goes through memory.
 #include <algorithm>
 
+#include "kernels/elementwise/lowered_steps.h"
 #include "kernels/fused_layout.h"
 #include "kernels/metal/generated_kernels.h"
 #include "kernels/metal/launch.h"
-#include "kernels/metal/lowered_steps.h"
 #include "kernels/metal/metal_backend.h"
 #include "kernels/staging.h"
 #include "kernels/views.h"
@@ -66,6 +66,9 @@ class FusedEncoder {
         walk_(group),
         lowered_(lower(group.steps, group.inputs.size())),
         input_count_(group.inputs.size()) {
+    for (const FusedStep& step : group.steps) {
+      if (step.dtype == float64 || step.operand_dtype == float64) throw exec::NoKernel();
+    }
     find_uses();
     for (ShapeElem dim : *group_.shape) size_ *= dim;
     find_sources();
@@ -295,9 +298,7 @@ class FusedEncoder {
     }
     const bool is_small = piece.inputs.size() <= few_inputs && piece.outputs.size() == 1 &&
                           (piece.family == Family::any || piece.family == Family::narrow);
-    const Program program{static_cast<uint64_t>(size_),
-                          static_cast<uint32_t>(piece.instructions.size()),
-                          size_ > most_small_elements};
+    const Program program{fit(size_), fit(piece.instructions.size()), size_ > most_small_elements};
     for (FusedInstruction& made : piece.instructions) {
       if (made.output == nowhere) continue;
       const uint16_t value = piece.outputs[made.output];
@@ -310,7 +311,7 @@ class FusedEncoder {
           is_aligned(out, std::min<size_t>(16, per_thread * item));
     }
     Launch launch(encoder, "elementwise", entry(piece.family, is_small));
-    launch.value(program).list(piece.instructions).list(inputs).list(extents);
+    launch.with(program, piece.instructions, inputs, extents);
     for (uint16_t value : piece.inputs) launch.input(*sources_[value].memory);
     launch.nothing((is_small ? few_inputs : most_inputs) - piece.inputs.size());
     for (uint16_t value : piece.outputs) launch.output(memory_of(encoder, value));
@@ -374,7 +375,7 @@ class FusedEncoder {
           {static_cast<size_t>(elements) * out.itemsize() >= 16 && is_aligned(out, 16), false, 0});
     }
     Launch launch(encoder, kernel);
-    launch.value(static_cast<uint64_t>(size_)).list(accesses).list(extents);
+    launch.with(static_cast<uint64_t>(size_), accesses, extents);
     for (size_t i = 0; i < input_count_; ++i) launch.input(*sources_[i].memory);
     for (uint16_t value : group.outputs) launch.output(*output_of_[value]);
     launch.over(divide_up(size_, elements));

@@ -9,13 +9,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in hadamard.metal.
-struct Hadamard {
-  uint64_t rows;
-  uint32_t length, factor, power;
-  float scale;
-  bool aligned;
-};
+#include "kernels/metal/support/hadamard_parameters.h"
 
 constexpr int64_t hadamard_elements = 8192;
 
@@ -50,8 +44,8 @@ void MetalBackend::hadamard(Encoder& encoder, float scale, bool transposed, cons
   const int64_t piece = is_long ? std::min<int64_t>(size.power, hadamard_elements) : length;
   const auto power = static_cast<uint32_t>(is_long ? piece : size.power);
   const int64_t count = elements / piece;
-  const Hadamard hadamard{static_cast<uint64_t>(count),
-                          static_cast<uint32_t>(piece),
+  const Hadamard hadamard{fit(count),
+                          fit(piece),
                           is_long ? 1 : static_cast<uint32_t>(size.factor),
                           power,
                           is_long ? 1.0f : scale,
@@ -62,11 +56,7 @@ void MetalBackend::hadamard(Encoder& encoder, float scale, bool transposed, cons
     Hadamard placed = hadamard;
     placed.aligned = is_aligned(from, 16) && together * piece % 8 == 0;
     Launch(encoder, "hadamard", entry)
-        .input(from)
-        .output(to)
-        .value(placed)
-        .value(signs)
-        .value(static_cast<uint32_t>(together))
+        .with(from, output(to), placed, signs, static_cast<uint32_t>(together))
         .over(grid_length(encoder, divide_up(count, together), 256), 256);
   };
   if (!is_long) return start("hadamard_rows_" + dtype, rows, out);
@@ -83,12 +73,7 @@ void MetalBackend::hadamard(Encoder& encoder, float scale, bool transposed, cons
     const float factor = is_last ? scale : 1.0f;
     Launch(encoder, "hadamard",
            "hadamard_pass_" + std::to_string(passes[i]) + '_' + (is_last ? dtype : "float32"))
-        .input(between)
-        .output(is_last ? out : between)
-        .value(threads)
-        .value(stride)
-        .value(factor)
-        .value(signs)
+        .with(between, output(is_last ? out : between), threads, stride, factor, signs)
         .over(static_cast<int64_t>(threads));
     stride *= static_cast<uint64_t>(passes[i]);
   }

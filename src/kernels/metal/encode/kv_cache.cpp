@@ -10,51 +10,29 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in support/kv.h.
-struct KvRowsArgument {
-  uint32_t dims, bits, packed_words, group, width;
-  uint32_t kind, rotation;
-  float factor;
-  float codebook[16];
-  float boundaries[15];
-  uint32_t signs[32];
-};
-// As in kv_cache.metal.
-struct KvWriteArgument {
-  uint32_t heads, block_size, rooms;
-  uint32_t kind;
-  bool is_columns;
-};
-// As in paged_attention.metal.
-struct PagedArgument {
-  uint32_t sequences, tokens, heads, key_heads, group;
-  uint32_t block_size, most_blocks, blocks, splits;
-  uint32_t tokens_of_each, window, query_kind;
-  float scale;
-  bool has_starts, has_sinks;
-};
+#include "kernels/metal/support/kv_parameters.h"
+
 constexpr int64_t paged_tile_rows = 8, paged_split_keys = 256, paged_header = 2;
 constexpr int64_t most_kernel_tokens = 1 << 20;
 
-uint32_t number(int64_t value) { return static_cast<uint32_t>(value); }
-uint32_t number_kind(Dtype dtype) { return dtype == float32 ? 0 : dtype == float16 ? 1 : 2; }
+uint number_kind(Dtype dtype) { return dtype == float32 ? 0 : dtype == float16 ? 1 : 2; }
 
-struct KvRowsArguments {
-  KvRowsArgument rows;
+struct StoredRows {
+  KvFormat format;
   array matrix;  // of the rotation; nothing where it is not by a matrix
 };
-KvRowsArguments arguments_of(const KvRows& rows, Dtype dtype) {
-  KvRowsArgument argument{number(rows.dims),
-                          number(rows.bits),
-                          number(rows.packed_words()),
-                          number(rows.group()),
-                          number(rows.width()),
-                          number_kind(dtype),
-                          0,
-                          1 / std::sqrt(static_cast<float>(rows.dims)),
-                          {},
-                          {},
-                          {}};
+StoredRows stored_rows(const KvRows& rows, Dtype dtype) {
+  KvFormat argument{fit(rows.dims),
+                    fit(rows.bits),
+                    fit(rows.packed_words()),
+                    fit(rows.group()),
+                    fit(rows.width()),
+                    number_kind(dtype),
+                    0,
+                    1 / std::sqrt(static_cast<float>(rows.dims)),
+                    {},
+                    {},
+                    {}};
   if (!rows.is_turbo()) return {argument, array(0.0f)};
   const auto tables = turbo_tables(rows);
   for (size_t i = 0; i < 16; ++i) {
@@ -70,17 +48,15 @@ KvRowsArguments arguments_of(const KvRows& rows, Dtype dtype) {
 }
 
 // Threadgroups of one simdgroup.
-Encoder::Grid simdgroups(int64_t across, int64_t down) {
-  return {number(32 * across), number(down)};
-}
+Encoder::Grid simdgroups(int64_t across, int64_t down) { return {fit(32 * across), fit(down)}; }
 
 }  // namespace
 
 void MetalBackend::kv_write(Encoder& encoder, const KvWrite& write, array& key_pool,
                             array& value_pool) {
   const int64_t tokens = write.slots.shape(0), heads = key_pool.shape(1);
-  const KvRowsArguments formats[] = {arguments_of(write.keys, key_pool.dtype()),
-                                     arguments_of(write.values, value_pool.dtype())};
+  const StoredRows formats[] = {stored_rows(write.keys, key_pool.dtype()),
+                                stored_rows(write.values, value_pool.dtype())};
   if (tokens > most_kernel_tokens) throw exec::NoKernel();
   if (tokens == 0 || heads == 0) return;
   array keys = make_dense(encoder, write.key_rows), values = make_dense(encoder, write.value_rows);
@@ -93,9 +69,8 @@ void MetalBackend::kv_write(Encoder& encoder, const KvWrite& write, array& key_p
         .input(slots)
         .input(formats[side].matrix)
         .output(side == 0 ? key_pool : value_pool)
-        .value(formats[side].rows)
-        .value(KvWriteArgument{number(heads), number(size), number(rooms),
-                               number_kind(rows.dtype()), side == 0})
+        .value(formats[side].format)
+        .value(KvSlots{fit(heads), fit(size), fit(rooms), number_kind(rows.dtype()), side == 0})
         .errors({text("[kv_write] slot {} of row {} must be less than ", rooms,
                       ", the blocks of the pools times their size")})
         .over(simdgroups(heads, tokens), {32});
@@ -104,7 +79,7 @@ void MetalBackend::kv_write(Encoder& encoder, const KvWrite& write, array& key_p
 
 void MetalBackend::kv_convert(Encoder& encoder, const KvRows& format, bool encodes, const array& in,
                               array& out) {
-  const KvRowsArguments rows = arguments_of(format, float32);
+  const StoredRows rows = stored_rows(format, float32);
   encoder.allocate(out);
   if (out.size() == 0) return;
   array dense = make_dense(encoder, in);
@@ -113,7 +88,7 @@ void MetalBackend::kv_convert(Encoder& encoder, const KvRows& format, bool encod
       .input(dense)
       .input(rows.matrix)
       .output(out)
-      .value(rows.rows)
+      .value(rows.format)
       .value(number_kind((encodes ? dense : out).dtype()))
       .value(count)
       .groups(static_cast<int64_t>(count), 32);
@@ -121,8 +96,8 @@ void MetalBackend::kv_convert(Encoder& encoder, const KvRows& format, bool encod
 
 void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& attention,
                                    const PagedInputs& inputs, array& out) {
-  const KvRowsArguments keys = arguments_of(attention.keys, inputs.key_pool.dtype());
-  const KvRowsArguments values = arguments_of(attention.values, inputs.value_pool.dtype());
+  const StoredRows keys = stored_rows(attention.keys, inputs.key_pool.dtype());
+  const StoredRows values = stored_rows(attention.values, inputs.value_pool.dtype());
   const int64_t sequences = inputs.lengths.shape(0), heads = inputs.queries.shape(-2);
   const int64_t row_size = heads * inputs.queries.shape(-1);
   const int64_t tokens = row_size == 0 ? 0 : static_cast<int64_t>(inputs.queries.size()) / row_size;
@@ -142,21 +117,21 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
   const int64_t group = heads / key_heads, block_size = key_pool.shape(3);
   const int64_t splits = divide_up(table.shape(1) * block_size, paged_split_keys);
   const int64_t each = tokens / sequences;
-  const PagedArgument paged{number(sequences),
-                            number(tokens),
-                            number(heads),
-                            number(key_heads),
-                            number(group),
-                            number(block_size),
-                            number(table.shape(1)),
-                            number(blocks),
-                            number(splits),
-                            number(each),
-                            number(attention.window),
-                            number_kind(queries.dtype()),
-                            attention.scale,
-                            inputs.starts != nullptr,
-                            sinks.has_value()};
+  const Paged paged{fit(sequences),
+                    fit(tokens),
+                    fit(heads),
+                    fit(key_heads),
+                    fit(group),
+                    fit(block_size),
+                    fit(table.shape(1)),
+                    fit(blocks),
+                    fit(splits),
+                    fit(each),
+                    fit(attention.window),
+                    number_kind(queries.dtype()),
+                    attention.scale,
+                    inputs.starts != nullptr,
+                    sinks.has_value()};
   const auto rows = static_cast<size_t>(tokens * heads);
   Launch(encoder, "paged_attention", "paged_check")
       .input(table)
@@ -171,7 +146,7 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
                 table.shape(1) * block_size, ", what its row of the block table holds"),
            text("[paged_attention] an entry of the block table must be between 0 and ", blocks - 1,
                 ", got {} for sequence {}")})
-      .over({number(sequences)}, {number(std::min<int64_t>(sequences, 64))});
+      .over(sequences, 64);
   if (splits == 0 || blocks == 0) {  // nothing is there to be seen
     const uint32_t zero = 0;
     return encoder.fill(out, &zero);
@@ -184,7 +159,7 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
       .input(keys.matrix)
       .output(prepared)
       .value(paged)
-      .value(keys.rows)
+      .value(keys.format)
       .over(simdgroups(heads, tokens), {32});
   const int64_t tiles = inputs.starts != nullptr
                             ? tokens * group / paged_tile_rows + sequences
@@ -198,9 +173,9 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
       .input(starts)
       .output(partial)
       .value(paged)
-      .value(keys.rows)
-      .value(values.rows)
-      .over({grid_length(encoder, tiles * key_heads, 256), number(splits)}, {256});
+      .value(keys.format)
+      .value(values.format)
+      .over({grid_length(encoder, tiles * key_heads, 256), fit(splits)}, {256});
   Launch(encoder, "paged_attention", "paged_combine")
       .input(partial)
       .input(lengths)
@@ -209,7 +184,7 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
       .input(values.matrix)
       .output(out)
       .value(paged)
-      .value(values.rows)
+      .value(values.format)
       .over(simdgroups(heads, tokens), {32});
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/metal/launch.h"
 #include "kernels/metal/metal_backend.h"
+#include "kernels/plan/scan.h"
 #include "kernels/staging.h"
 
 namespace holdfast::kernels::metal {
@@ -18,26 +19,19 @@ void MetalBackend::masked_scatter(Encoder& encoder, const array& mask, const arr
                                   array& out) {
   const array dense = make_dense(encoder, mask);
   const auto size = static_cast<int64_t>(out.size()), chunks = divide_up(size, chunk_of_mask);
-  const MaskedScatter scatter{static_cast<uint64_t>(size), source.size(),
-                              static_cast<uint64_t>(chunks), is_aligned(dense, 16)};
-  array counts = make_temporary(encoder, static_cast<size_t>(chunks) * sizeof(uint64_t));
+  if (size == 0) return;
+  const MaskedScatter scatter{fit(size), source.size(), fit(chunks), is_aligned(dense, 16)};
+  array counts(Shape{static_cast<ShapeElem>(chunks)}, uint64, nullptr, {});
+  array before(counts.shape(), uint64, nullptr, {});
+  encoder.allocate(counts);
   const uint32_t threads = grid_length(encoder, chunks, 256);
   Launch(encoder, "masked", "masked_counts")
-      .input(dense)
-      .output(counts)
-      .value(scatter)
+      .with(dense, output(counts), scatter)
       .over(threads, 256);
-  Launch(encoder, "masked", "masked_sums")
-      .output(counts)
-      .value(scatter)
-      .errors({"[masked_scatter] the mask takes {} elements, the source has {}"})
-      .over(256, 256);
+  scan(encoder, {ScanOp::sum, 0, false, false}, counts, before);
   Launch(encoder, "masked", "masked_scatter_" + std::to_string(out.itemsize()))
-      .input(dense)
-      .input(counts)
-      .input(source)
-      .output(out)
-      .value(scatter)
+      .with(dense, before, source, output(out), scatter)
+      .errors({"[masked_scatter] the mask takes {} elements, the source has {}"})
       .over(threads, 256);
 }
 

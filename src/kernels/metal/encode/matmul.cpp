@@ -11,28 +11,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in matmul.metal.
-struct Product {
-  uint32_t rows, columns, depth;
-  uint32_t parts, part_depth;
-  int32_t dimensions;
-  int64_t a_row, a_depth, b_column, b_depth;
-  bool a_aligned, b_aligned, wide;
-};
-struct MatrixVectors {
-  uint32_t rows, depth, vectors;
-  uint32_t parts, part_depth;
-  uint32_t width;
-  int32_t dimensions;
-  bool wide;
-  int64_t stride;
-  int64_t vector, vector_depth;
-  uint64_t out_row, out_vector;
-};
-struct SumParts {
-  uint64_t size, total;
-  uint32_t parts;
-};
+#include "kernels/metal/support/matmul_parameters.h"
 
 constexpr int64_t few_vectors = 4;  // of matvec_rows and matvec_columns
 constexpr int64_t product_block = 16;
@@ -128,11 +107,11 @@ void encode_tiles(Encoder& encoder, Products& p, array& out) {
   const bool has_large = on_matrix_units && (p.a.is_along || !p.b.is_along);
   const int64_t side = has_large && tiles_of(128) >= busy_threadgroups ? 128 : 64;
   const DepthCut cut(p.k, tiles_of(side), 32);
-  const Product product{static_cast<uint32_t>(p.m),
-                        static_cast<uint32_t>(p.n),
-                        static_cast<uint32_t>(p.k),
-                        static_cast<uint32_t>(cut.parts),
-                        static_cast<uint32_t>(cut.part),
+  const Product product{fit(p.m),
+                        fit(p.n),
+                        fit(p.k),
+                        fit(cut.parts),
+                        fit(cut.part),
                         p.dimensions(),
                         p.a.line,
                         p.a.along,
@@ -149,7 +128,7 @@ void encode_tiles(Encoder& encoder, Products& p, array& out) {
   const Extents of_a = p.extents(p.a), of_b = p.extents(p.b);
   encode_in_parts(encoder, cut.parts, p.batch, out, [&](array& target) {
     Launch launch(encoder, "matmul", entry_of(name, p.a.a));
-    launch.input(p.a.a).input(p.b.a).output(target).value(product).list(of_a).list(of_b);
+    launch.with(p.a.a, p.b.a, output(target), product, of_a, of_b);
     launch.over({grid_length(encoder, divide_up(p.m, side) * divide_up(p.n, side), 256),
                  grid_length(encoder, cut.parts, 1), grid_length(encoder, p.batch, 1)},
                 {256});
@@ -178,12 +157,12 @@ bool encode_vectors(Encoder& encoder, const Products& p, array& out) {
       divide_up(rows, matrix.is_along ? threads / width * rows_together : width * block);
   const DepthCut cut(p.k, groups * p.batch, matrix.is_along ? width * block : threads / width,
                      matrix.is_along ? width * block * 4 : threads / width * 4);
-  const MatrixVectors settings{static_cast<uint32_t>(rows),
-                               static_cast<uint32_t>(p.k),
-                               static_cast<uint32_t>(vectors),
-                               static_cast<uint32_t>(cut.parts),
-                               static_cast<uint32_t>(cut.part),
-                               static_cast<uint32_t>(width),
+  const MatrixVectors settings{fit(rows),
+                               fit(p.k),
+                               fit(vectors),
+                               fit(cut.parts),
+                               fit(cut.part),
+                               fit(width),
                                p.dimensions(),
                                out.dtype() != matrix.a.dtype() || cut.parts > 1,
                                matrix.is_along ? matrix.line : matrix.along,
@@ -196,12 +175,7 @@ bool encode_vectors(Encoder& encoder, const Products& p, array& out) {
     Launch(
         encoder, "matmul",
         entry_of(std::string(matrix.is_along ? "matvec_rows" : "matvec_columns") + count, matrix.a))
-        .input(matrix.a)
-        .input(x.a)
-        .output(target)
-        .value(settings)
-        .list(p.extents(matrix))
-        .list(p.extents(x))
+        .with(matrix.a, x.a, output(target), settings, p.extents(matrix), p.extents(x))
         .over({grid_length(encoder, groups, threads), grid_length(encoder, cut.parts, 1),
                grid_length(encoder, p.batch, 1)},
               {threads});
@@ -214,12 +188,9 @@ bool encode_vectors(Encoder& encoder, const Products& p, array& out) {
 void add_parts(Encoder& encoder, const array& sums, int64_t parts, int64_t products, array& out) {
   const bool is_complex = out.dtype() == complex64;
   const uint64_t total = out.size() * (is_complex ? 2 : 1);
-  const SumParts settings{total / static_cast<uint64_t>(products), total,
-                          static_cast<uint32_t>(parts)};
+  const SumParts settings{total / static_cast<uint64_t>(products), total, fit(parts)};
   Launch(encoder, "matmul", is_complex ? "add_parts_float32" : entry_of("add_parts", out))
-      .input(sums)
-      .output(out)
-      .value(settings)
+      .with(sums, output(out), settings)
       .over(static_cast<int64_t>(total));
 }
 
@@ -245,25 +216,10 @@ void MetalBackend::segmented_matmul(Encoder& encoder, const array& a, const arra
   const auto count = static_cast<int64_t>(pairs.size()) / 2;
   const int64_t m = a.shape(0), k = a.shape(1), n = b.shape(1);
   constexpr int64_t side = 64;
-  const Product product{static_cast<uint32_t>(m),
-                        static_cast<uint32_t>(n),
-                        static_cast<uint32_t>(k),
-                        1,
-                        static_cast<uint32_t>(k),
-                        0,
-                        a.strides(0),
-                        a.strides(1),
-                        b.strides(1),
-                        b.strides(0),
-                        false,
-                        false,
-                        false};
+  const Product product{fit(m),       fit(n),       fit(k),       1,     fit(k), 0,    a.strides(0),
+                        a.strides(1), b.strides(1), b.strides(0), false, false,  false};
   Launch(encoder, "matmul", entry_of("segmented_matmul", a))
-      .input(a)
-      .input(b)
-      .input(pairs)
-      .output(out)
-      .value(product)
+      .with(a, b, pairs, output(out), product)
       .errors({text("[segmented_mm] expected segments inside 0 to ", k, ", got {} to {}")})
       .over({grid_length(encoder, divide_up(m, side) * divide_up(n, side), 256), 1,
              grid_length(encoder, count, 1)},

@@ -39,22 +39,19 @@ void MetalBackend::norm(Encoder& encoder, NormKind kind, float epsilon, const ar
   };
   if (!rows.is_long()) {
     Launch launch(encoder, "norm", "norm_rows_" + dtype);
-    launch.input(x).output(out);
+    launch.with(x, output(out));
     parameters(launch);
-    launch.value(norm).value(rows.rows()).list(rows.extents());
+    launch.with(norm, rows.rows(), rows.extents());
     return launch.groups(rows.groups(), rows.threadgroup());
   }
   array states = make_temporary(encoder, static_cast<size_t>(rows.states()) * 16);
   Launch(encoder, "norm", "norm_states_" + dtype)
-      .input(x)
-      .output(states)
-      .value(rows.rows())
-      .list(rows.extents())
+      .with(x, output(states), rows.rows(), rows.extents())
       .groups(rows.groups(), rows.threadgroup());
   Launch launch(encoder, "norm", "norm_write_" + dtype);
-  launch.input(x).output(out);
+  launch.with(x, output(out));
   parameters(launch);
-  launch.input(states).value(norm).value(rows.rows()).list(rows.extents());
+  launch.with(states, norm, rows.rows(), rows.extents());
   launch.groups(rows.groups(), rows.threadgroup());
 }
 

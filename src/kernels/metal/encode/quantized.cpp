@@ -51,7 +51,7 @@ uint32_t scale_type(const QuantizedFormat& format, const array& scales) {
 
 Format kernel_format(const QuantizedFormat& format, const array& scales) {
   return {static_cast<uint32_t>(format.mode), static_cast<uint32_t>(format.bits),
-          static_cast<uint32_t>(std::countr_zero(static_cast<unsigned>(format.group_size))),
+          fit(std::countr_zero(static_cast<unsigned>(format.group_size))),
           scale_type(format, scales)};
 }
 
@@ -79,13 +79,8 @@ void MetalBackend::quantize(Encoder& encoder, const QuantizedFormat& format,
   const Quantization settings{kernel_format(format, outputs[1]), w.size()};
   const uint32_t has_global = inputs.size() > 1 ? 1 : 0;
   Launch(encoder, "quantization", entry_of("quantize", w))
-      .input(w)
-      .input(inputs.back())
-      .output(outputs[0])
-      .output(outputs[1])
-      .output(outputs.back())
-      .value(settings)
-      .value(has_global)
+      .with(w, inputs.back(), output(outputs[0]), output(outputs[1]), output(outputs.back()),
+            settings, has_global)
       .over(static_cast<int64_t>(w.size() / 8));
 }
 
@@ -96,12 +91,18 @@ void MetalBackend::dequantize(Encoder& encoder, const QuantizedFormat& format,
   const std::vector<array> dense = all_aligned(encoder, inputs);
   const Quantization settings{kernel_format(format, dense[1]), out.size()};
   Launch(encoder, "quantization", entry_of("dequantize", out))
-      .input(dense[0])
-      .input(dense[1])
-      .input(dense.back())
-      .output(out)
-      .value(settings)
+      .with(dense[0], dense[1], dense.back(), output(out), settings)
       .over(static_cast<int64_t>(out.size() / 8));
+}
+
+void MetalBackend::convert_fp8(Encoder& encoder, const array& in, array& out) {
+  constexpr int64_t per_thread = 16;
+  encoder.allocate(out);
+  if (out.size() == 0) return;
+  const array dense = make_dense(encoder, in);
+  Launch(encoder, "quantization", out.dtype() == uint8 ? "to_fp8" : "from_fp8")
+      .with(dense, output(out), uint64_t{out.size()}, is_aligned(dense, 16))
+      .over(divide_up(static_cast<int64_t>(out.size()), per_thread));
 }
 
 namespace {
@@ -175,7 +176,7 @@ class QuantizedCall {
     const int64_t simdgroups = std::min<int64_t>(
         columns * tiles * products < 2 * busy_threadgroups ? 16 : 8, divide_up(depth_, chunk));
     QuantizedSettings settings = this->settings();
-    settings.parts = static_cast<uint32_t>(simdgroups);
+    settings.parts = fit(simdgroups);
     static constexpr const char* modes[] = {"affine", "mxfp4", "mxfp8", "nvfp4"};
     std::string name = std::string("quantized_few_") + modes[format_.mode];
     if (format_.mode == 0) name += std::to_string(format_.bits);
@@ -193,8 +194,8 @@ class QuantizedCall {
     const int64_t column_tiles = divide_up(columns_, side);
     const DepthCut cut(depth_, column_tiles * tiles * products, 32);
     QuantizedSettings settings = this->settings();
-    settings.parts = static_cast<uint32_t>(cut.parts);
-    settings.part_depth = static_cast<uint32_t>(cut.part);
+    settings.parts = fit(cut.parts);
+    settings.part_depth = fit(cut.part);
     settings.wide = cut.parts > 1;
     std::string name = "quantized_any";
     if (!is_float) name = "quantized_tiles_" + std::to_string(tile) + (transposed_ ? "_t" : "_n");
@@ -208,16 +209,16 @@ class QuantizedCall {
 
   QuantizedSettings settings() const {
     return {format_,
-            static_cast<uint32_t>(rows_),
-            static_cast<uint32_t>(columns_),
-            static_cast<uint32_t>(depth_),
-            static_cast<uint32_t>(left_count_),
-            static_cast<uint32_t>(right_count_),
-            static_cast<uint32_t>(selection_),
-            static_cast<int32_t>(left_batch_.size()),
+            fit(rows_),
+            fit(columns_),
+            fit(depth_),
+            fit(left_count_),
+            fit(right_count_),
+            fit(selection_),
+            fit(left_batch_.size()),
             1,
-            static_cast<uint32_t>(depth_),
-            static_cast<uint64_t>(rows_ * batch_),
+            fit(depth_),
+            fit(rows_ * batch_),
             transposed_,
             depth_ * static_cast<int64_t>(out_.itemsize()) % 16 == 0,
             false};
@@ -229,15 +230,10 @@ class QuantizedCall {
     const int64_t tiles = std::min(batch_, batch_ / rows + std::min(batch_, right_count_));
     tiles_ = make_temporary(encoder_, static_cast<size_t>(tiles) * 16);
     pairs_ = make_temporary(encoder_, static_cast<size_t>(batch_) * 8);
-    const Grouping grouping{static_cast<uint32_t>(batch_), static_cast<uint32_t>(left_count_),
-                            static_cast<uint32_t>(right_count_), static_cast<uint32_t>(rows),
-                            static_cast<uint32_t>(tiles)};
+    const Grouping grouping{fit(batch_), fit(left_count_), fit(right_count_), fit(rows),
+                            fit(tiles)};
     Launch(encoder_, "quantized_matmul", "group_pairs")
-        .input(lefts())
-        .input(rights())
-        .output(*tiles_)
-        .output(*pairs_)
-        .value(grouping)
+        .with(lefts(), rights(), output(*tiles_), output(*pairs_), grouping)
         .errors({text("[gather_qmm] expected lhs_indices below ", left_count_, ", got {}"),
                  text("[gather_qmm] expected rhs_indices below ", right_count_, ", got {}")})
         .over(1024, 1024);
@@ -248,18 +244,9 @@ class QuantizedCall {
               Encoder::Grid grid, Encoder::Grid threadgroup) {
     // Arguments that the selection does not use are any array.
     Launch(encoder_, "quantized_matmul", entry)
-        .input(inputs_[0])
-        .input(inputs_[1])
-        .input(inputs_[2])
-        .input(inputs_[std::min<size_t>(3, inputs_.size() - 1)])
-        .output(target)
-        .value(settings)
-        .list(left_batch_)
-        .list(right_batch_)
-        .input(lefts())
-        .input(rights())
-        .input(tiles_ ? *tiles_ : inputs_[0])
-        .input(pairs_ ? *pairs_ : inputs_[0])
+        .with(inputs_[0], inputs_[1], inputs_[2], inputs_[std::min<size_t>(3, inputs_.size() - 1)],
+              output(target), settings, left_batch_, right_batch_, lefts(), rights(),
+              tiles_ ? *tiles_ : inputs_[0], pairs_ ? *pairs_ : inputs_[0])
         .errors({text("[gather_qmm] expected lhs_indices below ", left_count_, ", got {}"),
                  text("[gather_qmm] expected rhs_indices below ", right_count_, ", got {}")})
         .over(grid, threadgroup);

@@ -19,9 +19,7 @@ void MetalBackend::random_bits(Encoder& encoder, const array& key, array& out) {
   const RandomBits bits{bytes, words, pairs, key.strides(-1)};
   constexpr int64_t per_group = 4 * 256;
   Launch(encoder, "random", "random_bits")
-      .input(key)
-      .output(out)
-      .value(bits)
+      .with(key, output(out), bits)
       .over(divide_up(static_cast<int64_t>(pairs), per_group) * 256);
 }
 

@@ -13,20 +13,8 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in recurrent.metal.
-struct SequencesArgument {
-  uint32_t sequences, tokens, states;
-  uint32_t tokens_of_each;
-  bool has_starts, has_slots, has_fresh, has_mask;
-};
-struct DeltaArgument {
-  uint32_t key_heads, value_heads, key_dims, value_dims;
-  bool decays_by_feature;
-};
-struct ConvArgument {
-  uint32_t channels, width;
-  bool has_bias;
-};
+#include "kernels/metal/support/recurrent_parameters.h"
+
 constexpr int64_t most_delta_dims = 256;
 
 // What is not there is `other`, which the kernels do not read then.
@@ -34,10 +22,10 @@ class DenseSequences {
  public:
   DenseSequences(Encoder& encoder, const SequenceInputs& inputs, int64_t tokens, int64_t states,
                  const array& other)
-      : argument_{static_cast<uint32_t>(inputs.sequences),
-                  static_cast<uint32_t>(tokens),
-                  static_cast<uint32_t>(states),
-                  static_cast<uint32_t>(tokens / inputs.sequences),
+      : argument_{fit(inputs.sequences),
+                  fit(tokens),
+                  fit(states),
+                  fit(tokens / inputs.sequences),
                   inputs.starts != nullptr,
                   inputs.slots != nullptr,
                   inputs.fresh != nullptr,
@@ -45,7 +33,7 @@ class DenseSequences {
         arrays_{given(encoder, inputs.starts, other), given(encoder, inputs.slots, other),
                 given(encoder, inputs.fresh, other), given(encoder, inputs.mask, other)} {}
 
-  const SequencesArgument& argument() const { return argument_; }
+  const RecurrentSequences& argument() const { return argument_; }
   Launch& bind(Launch& launch) const {
     for (const array& a : arrays_) launch.input(a);
     return launch;
@@ -61,7 +49,7 @@ class DenseSequences {
   static array given(Encoder& encoder, const array* a, const array& other) {
     return a != nullptr ? make_dense(encoder, *a) : other;
   }
-  SequencesArgument argument_;
+  RecurrentSequences argument_;
   std::array<array, 4> arrays_;
 };
 
@@ -76,10 +64,8 @@ void MetalBackend::gated_delta(Encoder& encoder, const DeltaInputs& inputs, arra
   array queries = make_dense(encoder, inputs.queries), keys = make_dense(encoder, inputs.keys);
   array values = make_dense(encoder, inputs.values), decay = make_dense(encoder, inputs.decay);
   array beta = make_dense(encoder, inputs.beta);
-  const DeltaArgument delta{static_cast<uint32_t>(keys.shape(-2)),
-                            static_cast<uint32_t>(values.shape(-2)),
-                            static_cast<uint32_t>(keys.shape(-1)),
-                            static_cast<uint32_t>(values.shape(-1)), decay.ndim() == values.ndim()};
+  const DeltaSizes delta{fit(keys.shape(-2)), fit(values.shape(-2)), fit(keys.shape(-1)),
+                         fit(values.shape(-1)), decay.ndim() == values.ndim()};
   const int64_t tokens = static_cast<int64_t>(beta.size()) / delta.value_heads;
   const DenseSequences sequences(encoder, inputs.sequences, tokens, states.shape(0), beta);
   Launch launch(encoder, "recurrent", entry_of("gated_delta", values));
@@ -100,8 +86,7 @@ void MetalBackend::causal_conv(Encoder& encoder, const ConvInputs& inputs, array
   if (inputs.sequences.sequences == 0 || channels == 0) return;
   array x = make_dense(encoder, inputs.x), weight = make_dense(encoder, inputs.weight);
   array bias = inputs.bias != nullptr ? make_dense(encoder, *inputs.bias) : weight;
-  const ConvArgument conv{static_cast<uint32_t>(channels), static_cast<uint32_t>(weight.shape(1)),
-                          inputs.bias != nullptr};
+  const ConvSizes conv{fit(channels), fit(weight.shape(1)), inputs.bias != nullptr};
   const int64_t tokens = static_cast<int64_t>(x.size()) / channels;
   const DenseSequences sequences(encoder, inputs.sequences, tokens, states.shape(0), weight);
   const std::string entry = entry_of("causal_conv", x);

@@ -12,16 +12,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in reduce.metal.
-struct Reduction {
-  uint64_t outputs, length, chunk, chunks, columns, column_blocks;
-  int64_t base;
-  int32_t kept_dimensions, reduced_dimensions;
-  uint32_t threads, misalignment;
-  uint64_t mask;
-  float sign;
-  bool is_all, vector, reads_states, writes_states, widens;
-};
+#include "kernels/metal/support/reduce_parameters.h"
 
 constexpr uint32_t reduce_threads = 256;
 // All of these shape the result's bits: they depend on nothing but the shape.
@@ -82,8 +73,8 @@ class Reducing {
   Reducing(Encoder& encoder, ReduceOp op, const array& in, array& out, ReducedLayout layout)
       : encoder_(encoder), op_(op), in_(in), out_(out), layout_(std::move(layout)) {
     set_order(r_, op, in.dtype());
-    r_.outputs = static_cast<uint64_t>(layout_.kept.size);
-    r_.length = static_cast<uint64_t>(layout_.reduced.size);
+    r_.outputs = fit(layout_.kept.size);
+    r_.length = fit(layout_.reduced.size);
     r_.base = layout_.base;
     r_.kept_dimensions = layout_.kept.dimensions();
     r_.reduced_dimensions = layout_.reduced.dimensions();
@@ -96,7 +87,7 @@ class Reducing {
     const CollapsedLayout& reduced = layout_.reduced;
     const int64_t block = 16 / static_cast<int64_t>(in_.itemsize());
     const int64_t blocks = divide_up(reduced.size, block);
-    r_.misalignment = static_cast<uint32_t>(start_ & (block - 1));
+    r_.misalignment = fit(start_ & (block - 1));
     r_.vector = reduced.dimensions() == 0 || reduced.strides.back() == 1;
     if (reduced.dimensions() > 1) {
       r_.vector = r_.vector && start_ % block == 0 && reduced.shape.back() % block == 0 &&
@@ -108,8 +99,8 @@ class Reducing {
     constexpr int64_t least = reduce_threads * blocks_per_thread;
     if (layout_.kept.size < enough_groups && blocks >= 2 * least) {
       const int64_t wanted = divide_up(layout_.kept.size * blocks, 2 * enough_groups);
-      r_.chunk = static_cast<uint64_t>(divide_up(wanted, least) * least);
-      r_.chunks = static_cast<uint64_t>(divide_up(blocks, static_cast<int64_t>(r_.chunk)));
+      r_.chunk = fit(divide_up(wanted, least) * least);
+      r_.chunks = fit(divide_up(blocks, static_cast<int64_t>(r_.chunk)));
     }
     run("reduce_rows_", divide_up(layout_.kept.size * static_cast<int64_t>(r_.chunks),
                                   reduce_threads / r_.threads));
@@ -120,16 +111,16 @@ class Reducing {
     const int64_t columns = layout_.kept.shape.back(), rows = layout_.reduced.size;
     r_.vector = start_ % block == 0 && are_multiples(layout_.kept.strides, block, true) &&
                 are_multiples(layout_.reduced.strides, block, false);
-    r_.columns = static_cast<uint64_t>(columns);
+    r_.columns = fit(columns);
     r_.threads = power_of_two(divide_up(columns, block), 32);
-    r_.column_blocks = static_cast<uint64_t>(divide_up(columns, block * r_.threads));
+    r_.column_blocks = fit(divide_up(columns, block * r_.threads));
     const int64_t groups = layout_.kept.size / columns * static_cast<int64_t>(r_.column_blocks);
     const int64_t least = reduce_threads / r_.threads * rows_per_thread;
     r_.chunk = r_.length;
     if (groups < enough_groups / 2 && rows >= 2 * least) {
       const int64_t wanted = divide_up(rows, divide_up(enough_groups, groups));
-      r_.chunk = static_cast<uint64_t>(divide_up(wanted, least) * least);
-      r_.chunks = static_cast<uint64_t>(divide_up(rows, static_cast<int64_t>(r_.chunk)));
+      r_.chunk = fit(divide_up(wanted, least) * least);
+      r_.chunks = fit(divide_up(rows, static_cast<int64_t>(r_.chunk)));
     }
     run("reduce_columns_", groups * static_cast<int64_t>(r_.chunks));
   }
@@ -161,10 +152,7 @@ class Reducing {
       launch.input(from);
     else
       launch.list(Extents{});
-    launch.output(to)
-        .value(r_)
-        .list(extents_of(layout_.kept))
-        .list(extents_of(layout_.reduced))
+    launch.with(output(to), r_, extents_of(layout_.kept), extents_of(layout_.reduced))
         .groups(groups, reduce_threads);
   }
 
@@ -176,24 +164,6 @@ class Reducing {
   int64_t start_;  // of the first element, counted from an address that is a multiple of 16
   Reduction r_{};
 };
-
-// The reduced axes last, all dense.
-array with_reduced_last(Encoder& encoder, const array& in, const std::vector<int>& axes) {
-  Shape shape;
-  Strides strides;
-  for (bool reduced : {false, true}) {
-    for (int i = 0; i < static_cast<int>(in.ndim()); ++i) {
-      if ((std::find(axes.begin(), axes.end(), i) != axes.end()) != reduced) continue;
-      shape.push_back(in.shape(i));
-      strides.push_back(in.strides(i));
-    }
-  }
-  array view(std::move(shape), in.dtype(), nullptr, {});
-  share(in, view, strides);
-  array dense(view.shape(), in.dtype(), nullptr, {});
-  encode_copy(encoder, view, dense);
-  return dense;
-}
 
 }  // namespace
 
@@ -207,7 +177,9 @@ void MetalBackend::reduce(Encoder& encoder, ReduceOp op, const std::vector<int>&
     return part.dimensions() > 1 && part.size > most_small_elements;
   };
   if ((has_columns && op == ReduceOp::prod) || is_large(layout.kept) || is_large(layout.reduced)) {
-    array dense = with_reduced_last(encoder, in, axes);
+    const array view = with_axes(in, axes_with_last(in.ndim(), axes));
+    array dense(view.shape(), in.dtype(), nullptr, {});
+    encode_copy(encoder, view, dense);
     ReducedLayout rows{0, {layout.kept}, {layout.reduced}};
     for (CollapsedLayout* part : {&rows.kept, &rows.reduced}) {
       const int64_t stride = part == &rows.kept ? layout.reduced.size : 1;

@@ -7,18 +7,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in rope.metal.
-struct Rope {
-  double scale;
-  int64_t offset;
-  uint64_t threads;
-  int64_t batch_stride, position_stride, feature_stride;
-  int64_t offset_stride, frequency_stride;
-  uint64_t heads, positions, features, pairs;
-  uint32_t pair_units, heads_per_thread;
-  int32_t head_dimensions;
-  bool traditional, aligned, has_offsets, has_frequencies;
-};
+#include "kernels/metal/support/rope_parameters.h"
 
 // base^(-2^k / pairs), for all bits k of the number of a pair.
 SmallVector<double, 12> rope_powers(double base, int64_t pairs) {
@@ -70,18 +59,18 @@ void MetalBackend::rope(Encoder& encoder, const RopeSettings& settings, const ar
   };
   const Rope rope{static_cast<double>(settings.scale),
                   settings.offset.value_or(0),
-                  static_cast<uint64_t>(threads_per_head * shares),
+                  fit(threads_per_head * shares),
                   in.strides(0),
                   in.strides(-2),
                   in.strides(-1),
                   stride_of(offsets),
                   stride_of(frequencies),
-                  static_cast<uint64_t>(heads.size),
-                  static_cast<uint64_t>(positions),
-                  static_cast<uint64_t>(features),
-                  static_cast<uint64_t>(pairs),
-                  static_cast<uint32_t>(pair_units),
-                  static_cast<uint32_t>(per_thread),
+                  fit(heads.size),
+                  fit(positions),
+                  fit(features),
+                  fit(pairs),
+                  fit(pair_units),
+                  fit(per_thread),
                   heads.dimensions(),
                   settings.traditional,
                   are_rope_blocks(in, settings, per_block),
@@ -90,14 +79,9 @@ void MetalBackend::rope(Encoder& encoder, const RopeSettings& settings, const ar
   const Extent counts[] = {extent_of(units, 0), extent_of(positions, 0), extent_of(shares, 0)};
   // An argument that is not used is the input.
   Launch(encoder, "rope", std::string("rope_") + dtype_name(in.dtype().val()))
-      .input(in)
-      .output(out)
-      .input(offsets != nullptr ? *offsets : in)
-      .input(frequencies != nullptr ? *frequencies : in)
-      .value(rope)
-      .value(counts)
-      .list(extents_of(heads))
-      .list(rope_powers(settings.base.value_or(1), std::max<int64_t>(pairs, 1)))
+      .with(in, output(out), offsets != nullptr ? *offsets : in,
+            frequencies != nullptr ? *frequencies : in, rope, counts, extents_of(heads),
+            rope_powers(settings.base.value_or(1), std::max<int64_t>(pairs, 1)))
       .over(threads_per_head * shares);
 }
 

@@ -29,8 +29,8 @@ RowLaunch::RowLaunch(const array& in, const array& out, const CollapsedLayout& l
                      int64_t length) {
   const int64_t item = static_cast<int64_t>(in.itemsize()), per_block = 16 / item;
   extents_ = extents_of(layout);
-  rows_.count = static_cast<uint64_t>(layout.size);
-  rows_.length = static_cast<uint64_t>(length);
+  rows_.count = fit(layout.size);
+  rows_.length = fit(length);
   rows_.dimensions = layout.dimensions();
   auto misalignment = [&](const array& a) {
     return static_cast<uint32_t>(static_cast<int64_t>(a.offset()) / item % per_block);
@@ -39,7 +39,7 @@ RowLaunch::RowLaunch(const array& in, const array& out, const CollapsedLayout& l
   rows_.out_misalignment = misalignment(out);
   if (length <= most_held) {
     const auto held = static_cast<uint64_t>(divide_up(length, held_elements));
-    rows_.threads = static_cast<uint32_t>(std::bit_ceil(held));
+    rows_.threads = fit(std::bit_ceil(held));
     threadgroup_ = std::max(rows_.threads, threadgroup_);
     groups_ = divide_up(layout.size, threadgroup_ / rows_.threads);
     return;
@@ -47,8 +47,8 @@ RowLaunch::RowLaunch(const array& in, const array& out, const CollapsedLayout& l
   const int64_t blocks = divide_up(length, per_block);
   const int64_t wanted = divide_up(layout.size * blocks, enough_groups);
   rows_.threads = threadgroup_;
-  rows_.chunk = static_cast<uint64_t>(divide_up(std::max(wanted, least_blocks), 256) * 256);
-  rows_.chunks = static_cast<uint64_t>(divide_up(blocks, static_cast<int64_t>(rows_.chunk)));
+  rows_.chunk = fit(divide_up(std::max(wanted, least_blocks), 256) * 256);
+  rows_.chunks = fit(divide_up(blocks, static_cast<int64_t>(rows_.chunk)));
   groups_ = layout.size * static_cast<int64_t>(rows_.chunks);
 }
 

@@ -10,12 +10,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in scan.metal.
-struct Scan {
-  uint64_t inner, chunk, mask;
-  float sign;
-  bool reverse, inclusive, totals, carries, vector;
-};
+#include "kernels/metal/support/scan_parameters.h"
 
 // Columns are cut into chunks below so many threads.
 constexpr int64_t enough_threads = 128 << 10, least_rows = 64, least_scanned_blocks = 256 * 4;
@@ -43,7 +38,7 @@ std::string state_name(Dtype dtype) {
 
 Scan settings(const ScanKind& kind, Dtype dtype, int64_t inner) {
   Scan scan{};
-  scan.inner = static_cast<uint64_t>(inner);
+  scan.inner = fit(inner);
   scan.reverse = kind.reverse;
   scan.inclusive = kind.inclusive;
   scan.sign = kind.op == ScanOp::max ? -1.0f : 1.0f;
@@ -75,10 +70,10 @@ void MetalBackend::scan(Encoder& encoder, const ScanKind& kind, const array& in,
   const int64_t lines = size / length, block = 16 / item;
   Scan scan = settings(kind, out.dtype(), inner);
   RowLaunch::Rows rows{};
-  rows.count = static_cast<uint64_t>(lines / inner);
-  rows.length = static_cast<uint64_t>(length);
+  rows.count = fit(lines / inner);
+  rows.length = fit(length);
   rows.chunks = 1;
-  rows.in_misalignment = static_cast<uint32_t>(static_cast<int64_t>(from.offset()) / item % block);
+  rows.in_misalignment = fit(static_cast<int64_t>(from.offset()) / item % block);
   int64_t threads, width = 1;
   if (inner == 1) {
     // Both sides are aligned alike, or are read and written by the element.
@@ -86,23 +81,23 @@ void MetalBackend::scan(Encoder& encoder, const ScanKind& kind, const array& in,
     const int64_t blocks = divide_up(length, block);
     rows.threads =
         static_cast<uint32_t>(std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(blocks, 256))));
-    rows.chunk = static_cast<uint64_t>(blocks);
+    rows.chunk = fit(blocks);
     if (lines < enough_groups && blocks >= 2 * least_scanned_blocks) {
       const int64_t wanted =
           std::max(least_scanned_blocks, divide_up(lines * blocks, enough_groups));
-      rows.chunk = static_cast<uint64_t>(divide_up(wanted, 256) * 256);
-      rows.chunks = static_cast<uint64_t>(divide_up(blocks, static_cast<int64_t>(rows.chunk)));
+      rows.chunk = fit(divide_up(wanted, 256) * 256);
+      rows.chunks = fit(divide_up(blocks, static_cast<int64_t>(rows.chunk)));
     }
     threads = divide_up(lines * static_cast<int64_t>(rows.chunks), 256 / rows.threads);
   } else {
     width = std::min<int64_t>(block, 8);
     scan.vector = inner % width == 0 && is_aligned(from, 16) && is_aligned(out, 16);
     const int64_t blocks = lines / inner * divide_up(inner, width);
-    scan.chunk = static_cast<uint64_t>(length);
+    scan.chunk = fit(length);
     if (blocks < enough_threads && length >= 2 * least_rows) {
       const int64_t wanted = divide_up(length, divide_up(enough_threads, blocks));
-      scan.chunk = static_cast<uint64_t>(std::max(least_rows, wanted));
-      rows.chunks = static_cast<uint64_t>(divide_up(length, static_cast<int64_t>(scan.chunk)));
+      scan.chunk = fit(std::max(least_rows, wanted));
+      rows.chunks = fit(divide_up(length, static_cast<int64_t>(scan.chunk)));
     }
     threads = blocks * static_cast<int64_t>(rows.chunks);
   }
@@ -113,19 +108,17 @@ void MetalBackend::scan(Encoder& encoder, const ScanKind& kind, const array& in,
   auto run = [&] {
     Launch launch(encoder, "scan",
                   (inner == 1 ? "scan_lines_" : "scan_columns_") + name + type_name(out.dtype()));
-    launch.input(from).output(out).output(states).value(scan).value(rows);
+    launch.with(from, output(out), output(states), scan, rows);
     inner == 1 ? launch.groups(threads, 256) : launch.over(threads);
   };
   if (rows.chunks > 1) {
     scan.totals = true;
     run();
     RowLaunch::Rows chunks{};
-    chunks.count = static_cast<uint64_t>(lines);
+    chunks.count = fit(lines);
     chunks.length = rows.chunks;
     Launch(encoder, "scan", "scan_states_" + name + state_name(out.dtype()))
-        .output(states)
-        .value(scan)
-        .value(chunks)
+        .with(output(states), scan, chunks)
         .groups(lines, 256);
     scan.totals = false;
     scan.carries = true;
@@ -140,17 +133,13 @@ void MetalBackend::recurrence(Encoder& encoder, int axis, bool reverse, const ar
   const array dense_factors = make_dense(encoder, factors);
   const array dense_terms = make_dense(encoder, terms);
   Scan scan{};
-  scan.inner = static_cast<uint64_t>(inner_size(out, axis));
+  scan.inner = fit(inner_size(out, axis));
   scan.reverse = reverse;
   RowLaunch::Rows rows{};
-  rows.length = static_cast<uint64_t>(out.shape(axis));
+  rows.length = fit(out.shape(axis));
   rows.count = out.size() / rows.length;
   Launch(encoder, "scan", std::string("recurrence_") + dtype_name(out.dtype().val()))
-      .input(dense_factors)
-      .input(dense_terms)
-      .output(out)
-      .value(scan)
-      .value(rows)
+      .with(dense_factors, dense_terms, output(out), scan, rows)
       .over(static_cast<int64_t>(rows.count), 64);
 }
 

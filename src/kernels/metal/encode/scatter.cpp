@@ -75,15 +75,11 @@ void encode_sorted_part(Encoder& encoder, UpdateMode mode, const Scatter& scatte
     const int64_t at_a_time = most_small_elements / part.layout.size;
     for (int64_t first = 0; first < count; first += at_a_time) {
       const int64_t launched = std::min(at_a_time, count - first);
-      const SortedScatter parameters{distance / factor,
-                                     static_cast<uint32_t>(count),
-                                     static_cast<uint32_t>(first),
-                                     static_cast<uint32_t>(launched),
-                                     static_cast<uint32_t>(mode),
-                                     unit == 16};
+      const SortedScatter parameters{distance / factor, fit(count), fit(first),
+                                     fit(launched),     fit(mode),  unit == 16};
       Launch launch(encoder, "scatter", "scatter_sorted_" + type);
-      launch.output(out).input(updates).input(sorted.numbers).input(sorted.positions);
-      launch.value(parameters).value(per_update);
+      launch.with(output(out), updates, sorted.numbers, sorted.positions);
+      launch.with(parameters, per_update);
       places_walk.add_to(launch);
       walk.add_to(launch);
       launch.over(launched * part.layout.size);

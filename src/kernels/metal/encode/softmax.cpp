@@ -12,40 +12,17 @@ void softmax_rows(Encoder& encoder, const RowLaunch& rows, const array& in, arra
   const std::string dtype = dtype_name(in.dtype().val());
   if (!rows.is_long()) {
     Launch(encoder, "softmax", "softmax_rows_" + dtype)
-        .input(in)
-        .output(out)
-        .value(rows.rows())
-        .list(rows.extents())
+        .with(in, output(out), rows.rows(), rows.extents())
         .groups(rows.groups(), rows.threadgroup());
     return;
   }
   array states = make_temporary(encoder, static_cast<size_t>(rows.states()) * 8);
   Launch(encoder, "softmax", "softmax_states_" + dtype)
-      .input(in)
-      .output(states)
-      .value(rows.rows())
-      .list(rows.extents())
+      .with(in, output(states), rows.rows(), rows.extents())
       .groups(rows.groups(), rows.threadgroup());
   Launch(encoder, "softmax", "softmax_write_" + dtype)
-      .input(in)
-      .output(out)
-      .input(states)
-      .value(rows.rows())
-      .list(rows.extents())
+      .with(in, output(out), states, rows.rows(), rows.extents())
       .groups(rows.groups(), rows.threadgroup());
-}
-
-// `in` with the axes `order`, in memory of its own or not.
-array turned(const array& in, const std::vector<int>& order) {
-  Shape shape;
-  Strides strides;
-  for (int axis : order) {
-    shape.push_back(in.shape(axis));
-    strides.push_back(in.strides(axis));
-  }
-  array view(std::move(shape), in.dtype(), nullptr, {});
-  share(in, view, strides);
-  return view;
 }
 
 }  // namespace
@@ -60,18 +37,15 @@ void MetalBackend::softmax(Encoder& encoder, const std::vector<int>& axes, const
     return softmax_rows(encoder, {x, out}, x, out);
   }
   // The axes go last, in memory of their own, where the softmax is taken, and back.
-  std::vector<int> order, back(in.ndim());
-  for (int i = 0; i <= last; ++i) {
-    if (std::find(axes.begin(), axes.end(), i) == axes.end()) order.push_back(i);
-  }
-  order.insert(order.end(), axes.begin(), axes.end());
+  const std::vector<int> order = axes_with_last(in.ndim(), axes);
+  std::vector<int> back(in.ndim());
   for (size_t i = 0; i < order.size(); ++i)
     back[static_cast<size_t>(order[i])] = static_cast<int>(i);
   int64_t length = 1;
   for (int axis : axes) length *= in.shape(axis);
   const auto count = static_cast<int64_t>(in.size()) / length;
   const CollapsedLayout starts{count, {count}, {length}};
-  const array view = turned(in, order);
+  const array view = with_axes(in, order);
   if (std::is_sorted(order.begin(), order.end())) {
     encode_copy(encoder, view, out);
     return softmax_rows(encoder, {out, out, starts, length}, out, out);
@@ -79,7 +53,7 @@ void MetalBackend::softmax(Encoder& encoder, const std::vector<int>& axes, const
   array dense(view.shape(), in.dtype(), nullptr, {});
   encode_copy(encoder, view, dense);
   softmax_rows(encoder, {dense, dense, starts, length}, dense, dense);
-  encode_copy(encoder, turned(dense, back), out);
+  encode_copy(encoder, with_axes(dense, back), out);
 }
 
 }  // namespace holdfast::kernels::metal

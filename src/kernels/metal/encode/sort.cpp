@@ -6,6 +6,7 @@
 
 #include "kernels/metal/launch.h"
 #include "kernels/metal/metal_backend.h"
+#include "kernels/metal/radix_sort.h"
 #include "kernels/plan/scan.h"
 #include "kernels/staging.h"
 #include "kernels/views.h"
@@ -13,18 +14,7 @@
 namespace holdfast::kernels::metal {
 namespace {
 
-// As in sort.metal.
-struct Sort {
-  uint64_t rows, length, chunks;
-  uint32_t padded, shift, infinity;
-  bool is_signed, equal_zeros, has_indices, writes_keys;
-};
-struct Search {
-  int64_t stride;
-  uint64_t count, size;
-  int32_t dimensions;
-  bool right;
-};
+#include "kernels/metal/support/sort_parameters.h"
 
 constexpr int64_t sorted_together = 2048, chunk_items = 4096, radix = 256;
 
@@ -42,87 +32,76 @@ std::string keys_of(Dtype dtype) {
   return issubdtype(dtype, inexact) ? "half" : std::to_string(dtype.size());
 }
 
-// Rows that are longer than a threadgroup sorts: a byte of the keys after the other, from the
-// least significant one on.
-class LongRows {
- public:
-  LongRows(Encoder& encoder, Sort sort, Dtype dtype, bool is_arg)
-      : encoder_(encoder), sort_(sort), dtype_(dtype), is_arg_(is_arg) {
-    sort_.chunks =
-        static_cast<uint64_t>(divide_up(static_cast<int64_t>(sort_.length), chunk_items));
-  }
-
-  void run(const array& in, array& out) {
-    const auto size = static_cast<int64_t>(sort_.rows * sort_.length);
-    const uint64_t count = static_cast<uint64_t>(size);
-    const Dtype key = dtype_.size() == 8 ? uint64 : uint32;
-    const std::string item = key == uint64 ? "ulong" : "uint";
-    const int passes = static_cast<int>(dtype_.size());
-    auto temporary = [&](Dtype of) {
-      return make_temporary(encoder_, static_cast<size_t>(size) * of.size());
-    };
-    array keys = temporary(key), moved = temporary(key);
-    // The last pass writes the indices to `out`.
-    std::optional<array> other;
-    if (is_arg_ && passes > 1) other = temporary(uint32);
-    Launch(encoder_, "sort", "sort_keys_" + keys_of(dtype_))
-        .input(in)
-        .output(keys)
-        .value(sort_)
-        .value(count)
-        .over(divide_up(size, 4));
-    const int64_t groups = static_cast<int64_t>(sort_.rows * sort_.chunks);
-    for (int pass = 0; pass < passes; ++pass) {
-      const bool to_out = (passes - 1 - pass) % 2 == 0;
-      sort_.shift = static_cast<uint32_t>(8 * pass);
-      sort_.has_indices = pass > 0;
-      sort_.writes_keys = !is_arg_ || pass + 1 < passes;
-      const array places = count_and_sum(keys, item, groups);
-      array* to = !is_arg_ ? &moved : to_out ? &out : &*other;
-      array* from = !is_arg_ || !other ? to : to_out ? &*other : &out;
-      Launch(encoder_, "sort", (is_arg_ ? "sort_move_arg_" : "sort_move_") + item)
-          .input(keys)
-          .output(moved)
-          .output(*from)
-          .output(*to)
-          .input(places)
-          .value(sort_)
-          .groups(groups, 256);
-      std::swap(keys, moved);
-    }
-    if (is_arg_) return;
-    Launch(encoder_, "sort", "sort_values_" + keys_of(dtype_))
-        .input(keys)
-        .output(out)
-        .value(sort_)
-        .value(count)
-        .over(divide_up(size, 4));
-  }
-
- private:
-  // Where the items of each byte and chunk go, in their row.
-  array count_and_sum(const array& keys, const std::string& item, int64_t groups) {
-    const auto rows = static_cast<ShapeElem>(sort_.rows);
-    array counts({rows, static_cast<ShapeElem>(radix * static_cast<int64_t>(sort_.chunks))}, uint32,
+// Sorts the rows of `keys` (unsigned, of 4 or 8 bytes), a byte after the other, from the least
+// significant one on; returns the sorted keys, of whose last pass only the positions are written
+// where `keeps_keys` is false. `positions`, if given, are where each was in its row.
+array sort_by_bytes(Encoder& encoder, Sort sort, const array& keys, size_t item, int passes,
+                    bool keeps_keys, array* positions) {
+  const auto rows = static_cast<int64_t>(sort.rows);
+  const auto chunks = divide_up(static_cast<int64_t>(sort.length), chunk_items);
+  const auto size = static_cast<size_t>(sort.rows * sort.length);
+  sort.chunks = fit(chunks);
+  const std::string name = item == 8 ? "ulong" : "uint";
+  std::optional<array> moved[2], other;
+  // The last pass writes the positions to their array.
+  if (positions && passes > 1) other = make_temporary(encoder, size * sizeof(uint32_t));
+  const array* from = &keys;
+  for (int pass = 0; pass < passes; ++pass) {
+    std::optional<array>& to = moved[pass % 2];
+    if (!to) to = make_temporary(encoder, size * item);
+    sort.shift = fit(8 * pass);
+    sort.has_indices = pass > 0;
+    sort.writes_keys = keeps_keys || pass + 1 < passes;
+    array counts({static_cast<ShapeElem>(rows), static_cast<ShapeElem>(radix * chunks)}, uint32,
                  nullptr, {});
-    encoder_.allocate(counts);
-    Launch(encoder_, "sort", "sort_count_" + item)
-        .input(keys)
-        .output(counts)
-        .value(sort_)
-        .groups(groups, 256);
+    encoder.allocate(counts);
+    Launch(encoder, "sort", "sort_count_" + name)
+        .with(*from, output(counts), sort)
+        .groups(rows * chunks, 256);
+    // Where the items of each byte and chunk go, in their row.
     array places(counts.shape(), uint32, nullptr, {});
-    MetalBackend::get().scan(encoder_, {ScanOp::sum, 1, false, false}, counts, places);
-    return places;
+    MetalBackend::get().scan(encoder, {ScanOp::sum, 1, false, false}, counts, places);
+    const bool is_final = (passes - 1 - pass) % 2 == 0;
+    array* new_positions = !positions ? &*to : is_final ? positions : &*other;
+    array* old_positions = !other ? new_positions : is_final ? &*other : positions;
+    Launch(encoder, "sort", (positions ? "sort_move_arg_" : "sort_move_") + name)
+        .with(*from, output(*to), output(*old_positions), output(*new_positions), places, sort)
+        .groups(rows * chunks, 256);
+    from = &*to;
   }
+  return *from;
+}
 
-  Encoder& encoder_;
-  Sort sort_;
-  Dtype dtype_;
-  bool is_arg_;
-};
+// Rows that are longer than a threadgroup sorts.
+void sort_long_rows(Encoder& encoder, const Sort& sort, bool is_arg, const array& in, array& out) {
+  const uint64_t count = sort.rows * sort.length;
+  const int64_t threads = divide_up(static_cast<int64_t>(count), int64_t{4});
+  const size_t item = in.itemsize() == 8 ? 8 : 4;
+  array keys = make_temporary(encoder, static_cast<size_t>(count) * item);
+  auto convert = [&](const char* entry, const array& from, array& to) {
+    Launch(encoder, "sort", entry + keys_of(in.dtype()))
+        .with(from, output(to), sort, count)
+        .over(threads);
+  };
+  convert("sort_keys_", in, keys);
+  const array sorted = sort_by_bytes(encoder, sort, keys, item, static_cast<int>(in.itemsize()),
+                                     !is_arg, is_arg ? &out : nullptr);
+  if (!is_arg) convert("sort_values_", sorted, out);
+}
 
 }  // namespace
+
+SortedNumbers sort_numbers(Encoder& encoder, const array& numbers, int64_t limit) {
+  Sort sort{};
+  sort.rows = 1;
+  sort.length = numbers.size();
+  const auto bits = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(limit - 1, 1)));
+  array positions(numbers.shape(), uint32, nullptr, {});
+  encoder.allocate(positions);
+  array sorted =
+      sort_by_bytes(encoder, sort, numbers, 8, (static_cast<int>(bits) + 7) / 8, true, &positions);
+  return {std::move(sorted), std::move(positions)};
+}
 
 // A partition is a sort, too.
 void MetalBackend::sort(Encoder& encoder, const SortKind& kind, const array& in, array& out) {
@@ -136,14 +115,11 @@ void MetalBackend::sort(Encoder& encoder, const SortKind& kind, const array& in,
   const int64_t length = out.shape(-1);
   Sort sort = sort_settings(in.dtype(), kind.is_arg);
   sort.rows = out.size() / static_cast<uint64_t>(length);
-  sort.length = static_cast<uint64_t>(length);
-  if (length > sorted_together)
-    return LongRows(encoder, sort, in.dtype(), kind.is_arg).run(from, out);
-  sort.padded = static_cast<uint32_t>(std::bit_ceil(sort.length));
+  sort.length = fit(length);
+  if (length > sorted_together) return sort_long_rows(encoder, sort, kind.is_arg, from, out);
+  sort.padded = fit(std::bit_ceil(sort.length));
   Launch(encoder, "sort", (kind.is_arg ? "sort_rows_arg_" : "sort_rows_") + keys_of(in.dtype()))
-      .input(from)
-      .output(out)
-      .value(sort)
+      .with(from, output(out), sort)
       .groups(divide_up(static_cast<int64_t>(sort.rows), sorted_together / sort.padded), 256);
 }
 
@@ -155,13 +131,12 @@ void MetalBackend::search_sorted(Encoder& encoder, bool right, const array& sort
   const bool is_large = layout.dimensions() > 1 && layout.size > most_small_elements;
   const array wanted = is_large ? make_dense(encoder, values) : values;
   if (is_large) layout = {layout.size, {layout.size}, {1}};
-  const Search search{sorted.size() == 0 ? 0 : sorted.strides(0),
-                      static_cast<uint64_t>(sorted.shape(0)), static_cast<uint64_t>(layout.size),
-                      layout.dimensions(), right};
+  const Search search{sorted.size() == 0 ? 0 : sorted.strides(0), fit(sorted.shape(0)),
+                      fit(layout.size), layout.dimensions(), right};
   Launch launch(encoder, "sort", "search_sorted_" + keys_of(values.dtype()));
   // A sequence without elements has no memory, and is not read.
-  launch.input(sorted.size() > 0 ? sorted : wanted).input(wanted).output(out).value(search);
-  launch.value(sort_settings(values.dtype(), true)).list(extents_of(layout)).over(layout.size);
+  launch.with(sorted.size() > 0 ? sorted : wanted, wanted, output(out), search);
+  launch.with(sort_settings(values.dtype(), true), extents_of(layout)).over(layout.size);
 }
 
 }  // namespace holdfast::kernels::metal

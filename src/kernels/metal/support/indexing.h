@@ -3,6 +3,26 @@
 #include <metal_stdlib>
 using namespace metal;
 
+// A kernel of so many threads a threadgroup, and what it knows of its place.
+#define KERNEL(threads) [[kernel, max_total_threads_per_threadgroup(threads)]] void
+#define IN_GRID uint2 position [[thread_position_in_grid]], uint2 grid [[threads_per_grid]]
+#define IN_GROUP(Number) \
+  Number group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]
+#define IN_GROUPS IN_GROUP(uint3), uint3 groups [[threadgroups_per_grid]]
+#define IN_SIMDGROUP \
+  uint lane [[thread_index_in_simdgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]]
+
+// A kernel's template as an entry of that name.
+#define ENTRY(name, ...) template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;
+// ROW(dtype, type), or ROW(bytes, type) of units.
+#define FOR_FLOATS(ROW) ROW(float32, float) ROW(float16, half) ROW(bfloat16, bfloat)
+#define FOR_NUMBERS(ROW)                                                                     \
+  FOR_FLOATS(ROW)                                                                            \
+  ROW(uint8, uchar)                                                                          \
+  ROW(uint16, ushort) ROW(uint32, uint) ROW(uint64, ulong) ROW(int8, char) ROW(int16, short) \
+      ROW(int32, int) ROW(int64, long) ROW(complex64, float2)
+#define FOR_SIZES(ROW) ROW(1, uchar) ROW(2, ushort) ROW(4, uint) ROW(8, ulong)
+
 // The number of a thread, row after row, in a grid of two dimensions.
 inline ulong thread_number(uint2 position, uint2 grid) {
   return ulong(position.y) * grid.x + position.x;

@@ -2,16 +2,8 @@
 // row in threadgroup memory, and is its threadgroup.
 #include <metal_stdlib>
 using namespace metal;
+#include "support/kv_parameters.h"
 
-struct KvRows {
-  uint dims, bits, packed_words, group, width;
-  uint kind;           // of numbers: 0 float, 1 half, 2 bfloat
-  uint rotation;       // 0: none, 1: the transform, 2: by a matrix
-  float factor;        // of the transform: 1 / sqrt(dims)
-  float codebook[16];  // values of fewer than four bits are repeated
-  float boundaries[15];
-  uint signs[32];  // bit j: the transform changes the sign of element j
-};
 constant constexpr uint most_row_dims = 1024, most_row_words = 320;
 
 inline float load_number(const device uchar* from, uint kind, ulong i) {
@@ -31,7 +23,7 @@ inline void store_number(device uchar* to, uint kind, ulong i, float value) {
 
 // H (signs * row) * factor, or with `back` signs * (H row) * factor; or the matrix times the row,
 // or transposed. `spare`: as much memory again.
-inline void rotate(threadgroup float* row, threadgroup float* spare, constant KvRows& rows,
+inline void rotate(threadgroup float* row, threadgroup float* spare, constant KvFormat& rows,
                    const device float* matrix, bool back, uint lane) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (rows.rotation == 2) {
@@ -67,7 +59,7 @@ inline void rotate(threadgroup float* row, threadgroup float* spare, constant Kv
 
 // A number of a row of words. `word(i)` is its word i.
 template <typename Word>
-inline float unpack_number(constant KvRows& rows, const threadgroup float* codebook, uint j,
+inline float unpack_number(constant KvFormat& rows, const threadgroup float* codebook, uint j,
                            Word word) {
   if (rows.bits == 8) {
     const half2 pair = as_type<half2>(word(rows.packed_words + j / rows.group));

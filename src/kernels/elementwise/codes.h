@@ -1,95 +1,24 @@
 // What the host and the kernels of element-wise programs both speak: read by C++ and by Metal.
 
-// The ops: the rows of elementwise.def in its order, and what conversions are made of. The
-// functions are in support/elementwise.h and support/complex.h, but for Select, Copy, Zero and One.
+// The ops: the rows of elementwise.def, and what conversions are made of. The functions are in
+// math.h and complex.h, but for Select, Copy, Zero and One.
 enum class FusedOp : unsigned char {
-  Abs,
-  Negative,
-  Sign,
-  Floor,
-  Ceil,
-  Trunc,
-  Round,
-  Square,
-  Sqrt,
-  Rsqrt,
-  Exp,
-  Expm1,
-  Log,
-  Log2,
-  Log10,
-  Log1p,
-  Sin,
-  Cos,
-  Tan,
-  ArcSin,
-  ArcCos,
-  ArcTan,
-  Sinh,
-  Cosh,
-  Tanh,
-  ArcSinh,
-  ArcCosh,
-  ArcTanh,
-  Sigmoid,
-  Erf,
-  ErfInv,
-  BitwiseInvert,
-  LogicalNot,
-  IsNaN,
-  IsInf,
-  IsFinite,
-  IsPosInf,
-  IsNegInf,
-  Real,
-  Imag,
-  Conjugate,
-  Add,
-  Subtract,
-  Multiply,
-  Divide,
-  FloorDivide,
-  Remainder,
-  Power,
-  Maximum,
-  Minimum,
-  ArcTan2,
-  LogAddExp,
-  BitwiseAnd,
-  BitwiseOr,
-  BitwiseXor,
-  LeftShift,
-  RightShift,
-  Equal,
-  NotEqual,
-  Greater,
-  GreaterEqual,
-  Less,
-  LessEqual,
-  LogicalAnd,
-  LogicalOr,
-  LogicalXor,
-  Select,
-  Copy,
-  Zero,
-  One,
-  ToBool,
-  ToFloat,
-  ToInt8,
-  ToInt16,
-  ToInt32,
-  ToInt64,
-  ToUint8,
-  ToUint16,
-  ToUint32,
-  ToUint64,
-  ToComplex,
-  Turn,
-  TurnBack
+#define UNARY(function, Primitive, ...) Primitive,
+#define BINARY(function, Primitive, ...) Primitive,
+#define TERNARY(function, Primitive, ...) Primitive,
+#include <holdfast/elementwise.def>
+#define FUSED_CONVERSIONS(ROW)                                                                     \
+  ROW(Copy)                                                                                        \
+  ROW(Zero) ROW(One) ROW(ToBool) ROW(ToFloat) ROW(ToDouble) ROW(ToInt8) ROW(ToInt16) ROW(ToInt32)  \
+      ROW(ToInt64) ROW(ToUint8) ROW(ToUint16) ROW(ToUint32) ROW(ToUint64) ROW(ToComplex) ROW(Turn) \
+          ROW(TurnBack)
+#define ROW(name) name,
+  FUSED_CONVERSIONS(ROW)
+#undef ROW
 };
 
 // The type that a value is computed in.
-enum class Lane : unsigned char { f32, i32, u32, i64, u64, c64 };
+enum class Lane : unsigned char { f32, i32, u32, i64, u64, c64, f64 };
 
 // What makes the result of an op one of its dtype.
 enum class Finish : unsigned char { none, float16, bfloat16, int8, int16, uint8, uint16 };

@@ -1,20 +1,13 @@
-#include "kernels/metal/lowered_steps.h"
+#include "kernels/elementwise/lowered_steps.h"
 
 #include <optional>
 
-#include "kernels/backend.h"
 #include "kernels/plan/elementwise.h"
 
-namespace holdfast::kernels::metal {
+namespace holdfast::kernels {
 namespace {
 
-#define UNARY(function, Primitive, ...) \
-  static_assert(static_cast<int>(ElementwiseOp::Primitive) == static_cast<int>(FusedOp::Primitive));
-#define BINARY UNARY
-#define TERNARY UNARY
-#include <holdfast/elementwise.def>
-
-bool is_real_float(Lane lane) { return lane == Lane::f32; }
+bool is_real(Lane lane) { return lane == Lane::f32 || lane == Lane::f64; }
 bool is_long(Lane lane) { return lane == Lane::i64 || lane == Lane::u64; }
 
 Finish finish_of(Dtype::Val dtype) {
@@ -88,7 +81,7 @@ FusedOp op_for(FusedOp op, Dtype dtype, Lane lane) {
     if (op == FusedOp::Real || op == FusedOp::Conjugate) return FusedOp::Copy;
     if (op == FusedOp::Imag) return FusedOp::Zero;
   }
-  if (lane == Lane::c64 || is_real_float(lane)) return op;
+  if (lane == Lane::c64 || is_real(lane)) return op;
   if (dtype == bool_) op = op_of_bool(op);
   return op_of_integers(op);
 }
@@ -155,16 +148,17 @@ class Lowering {
     if (lane == target) return add_one(FusedOp::Copy, lane, to);
     // Complex numbers and half types are converted by way of float32.
     if (lane == Lane::c64) {
-      if (is_real_float(target)) return add_one(FusedOp::Real, lane, to);
+      if (target == Lane::f32) return add_one(FusedOp::Real, lane, to);
       value = add_one(FusedOp::Real, lane, float32);
       return convert(value, float32, to);
     }
     if (target == Lane::c64) {
-      if (!is_real_float(lane)) value = add_one(FusedOp::ToFloat, lane, float32);
+      if (lane != Lane::f32) value = add_one(FusedOp::ToFloat, lane, float32);
       return add_one(FusedOp::ToComplex, Lane::f32, to);
     }
-    if (is_real_float(target)) return add_one(FusedOp::ToFloat, lane, to);
-    if (is_real_float(lane)) return add_one(conversion_from_float(to), lane, to);
+    if (target == Lane::f32) return add_one(FusedOp::ToFloat, lane, to);
+    if (target == Lane::f64) return add_one(FusedOp::ToDouble, lane, to);
+    if (is_real(lane)) return add_one(conversion_from_float(to), lane, to);
     if (is_long(target) && !is_long(lane)) return add_one(FusedOp::ToInt64, lane, to);
     if (is_long(lane) && !is_long(target)) return add_one(FusedOp::ToUint32, lane, to);
     return add_one(FusedOp::Copy, lane, to);
@@ -201,7 +195,7 @@ Lane lane_of(Dtype::Val dtype) {
     case Dtype::Val::float64:
       break;
   }
-  throw exec::NoKernel();
+  return Lane::f64;
 }
 
 ElementType element_type_of(Dtype::Val dtype) {
@@ -226,11 +220,10 @@ ElementType element_type_of(Dtype::Val dtype) {
     case Dtype::Val::uint64:
     case Dtype::Val::int64:
     case Dtype::Val::complex64:
-      return ElementType::b64;
     case Dtype::Val::float64:
       break;
   }
-  throw exec::NoKernel();
+  return ElementType::b64;
 }
 
 uint16_t lower(int16_t code, Dtype operand_dtype, Dtype dtype, std::span<const uint16_t> operands,
@@ -269,4 +262,4 @@ LoweredGroup lower(std::span<const FusedStep> steps, size_t inputs) {
   return group;
 }
 
-}  // namespace holdfast::kernels::metal
+}  // namespace holdfast::kernels

@@ -1,10 +1,12 @@
 // The math of the element-wise ops, one function for each row of elementwise.def, named like its
-// Primitive: what kernels/cpu/simd/math.h is to the CPU back-end.
+// Primitive: what kernels/cpu/simd/math.h is to the block engine. Kernels include it, those that
+// are generated for a group (step_source.h) and the interpreter of the Metal back-end.
 //
 // A value is computed in the type of its dtype's lane: float for floating-point numbers of up to 32
 // bits, int and uint for integers of up to 32 bits (bool: 0 or 1 in a uint), long and ulong,
-// Complex (support/complex.h). Narrower dtypes are made fit again after each op, by the functions
-// at the end. Ops of bool are those of uint that give the same (kernels/metal/lowered_steps.h).
+// Complex (complex.h), and double as far as generated kernels of the CPU have it. Narrower dtypes
+// are made fit again after each op, by the functions at the end. Ops of bool are those of uint that
+// give the same (lowered_steps.h).
 #include <metal_stdlib>
 using namespace metal;
 // As the host's math, some functions compute in double precision.
@@ -13,35 +15,46 @@ using namespace metal;
 template <typename T>
 using unsigned_of = conditional_t<sizeof(T) == 8, ulong, uint>;
 
+// Functions of real numbers, float and double, and of integers, where U is unsigned, so that it
+// wraps.
+#define REAL_1(name, ...)                            \
+  inline float name(float a) { return __VA_ARGS__; } \
+  inline double name(double a) { return __VA_ARGS__; }
+#define REAL_2(name, ...)                                     \
+  inline float name(float a, float b) { return __VA_ARGS__; } \
+  inline double name(double a, double b) { return __VA_ARGS__; }
+#define INTEGER_1(name, ...)                   \
+  template <typename T>                        \
+  inline T name(T a) {                         \
+    using U [[maybe_unused]] = unsigned_of<T>; \
+    return T(__VA_ARGS__);                     \
+  }
+#define INTEGER_2(name, ...)                   \
+  template <typename T>                        \
+  inline T name(T a, T b) {                    \
+    using U [[maybe_unused]] = unsigned_of<T>; \
+    return T(__VA_ARGS__);                     \
+  }
+#define FLOAT_1(name, function) \
+  inline float name(float a) { return function(a); }
+
 // --- Unary ops.
 
-inline float Abs(float a) { return fabs(a); }
-template <typename T>
-inline T Abs(T a) {
-  return a < T(0) ? T(unsigned_of<T>(0) - unsigned_of<T>(a)) : a;
-}
-inline float Negative(float a) { return -a; }
-template <typename T>
-inline T Negative(T a) {
-  return T(unsigned_of<T>(0) - unsigned_of<T>(a));
-}
-inline float Sign(float a) { return a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a == 0.0f ? 0.0f : a; }
-template <typename T>
-inline T Sign(T a) {
-  return T(T(a > T(0)) - T(a < T(0)));
-}
-inline float Floor(float a) { return floor(a); }
-inline float Ceil(float a) { return ceil(a); }
-inline float Trunc(float a) { return trunc(a); }
-inline float Round(float a) { return rint(a); }
-inline float Square(float a) { return a * a; }
-template <typename T>
-inline T Square(T a) {
-  return T(unsigned_of<T>(a) * unsigned_of<T>(a));
-}
-inline float Sqrt(float a) { return sqrt(a); }
-inline float Rsqrt(float a) { return 1.0f / sqrt(a); }
-inline float Exp(float a) { return precise::exp(a); }
+REAL_1(Abs, __builtin_elementwise_abs(a))
+INTEGER_1(Abs, a < T(0) ? T(U(0) - U(a)) : a)
+REAL_1(Negative, -a)
+INTEGER_1(Negative, U(0) - U(a))
+REAL_1(Sign, a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a)
+INTEGER_1(Sign, T(a > T(0)) - T(a < T(0)))
+REAL_1(Floor, __builtin_elementwise_floor(a))
+REAL_1(Ceil, __builtin_elementwise_ceil(a))
+REAL_1(Trunc, __builtin_elementwise_trunc(a))
+REAL_1(Round, __builtin_elementwise_rint(a))
+REAL_1(Square, (a * a))
+INTEGER_1(Square, U(a) * U(a))
+REAL_1(Sqrt, __builtin_elementwise_sqrt(a))
+REAL_1(Rsqrt, 1 / __builtin_elementwise_sqrt(a))
+FLOAT_1(Exp, precise::exp)
 // 2^n (e^r - 1) + 2^n - 1, at half the size: 2^n need not be a float.
 inline float Expm1(float a) {
   float x = a > 89.0f ? 89.0f : a, r;
@@ -57,22 +70,22 @@ inline float Expm1(float a) {
   const float result = 2.0f * (rest * half_power + (half_power - 0.5f));
   return a == 0.0f ? a : result;
 }
-inline float Log(float a) { return precise::log(a); }
-inline float Log2(float a) { return precise::log2(a); }
-inline float Log10(float a) { return precise::log10(a); }
-inline float Log1p(float a) { return __hf::log1p(a); }
-inline float Sin(float a) { return precise::sin(a); }
-inline float Cos(float a) { return precise::cos(a); }
-inline float Tan(float a) { return precise::tan(a); }
-inline float ArcSin(float a) { return asin(a); }
-inline float ArcCos(float a) { return acos(a); }
-inline float ArcTan(float a) { return atan(a); }
-inline float Sinh(float a) { return sinh(a); }
-inline float Cosh(float a) { return cosh(a); }
-inline float Tanh(float a) { return tanh(a); }
-inline float ArcSinh(float a) { return asinh(a); }
-inline float ArcCosh(float a) { return acosh(a); }
-inline float ArcTanh(float a) { return atanh(a); }
+FLOAT_1(Log, precise::log)
+FLOAT_1(Log2, precise::log2)
+FLOAT_1(Log10, precise::log10)
+FLOAT_1(Log1p, __hf::log1p)
+FLOAT_1(Sin, precise::sin)
+FLOAT_1(Cos, precise::cos)
+FLOAT_1(Tan, precise::tan)
+FLOAT_1(ArcSin, asin)
+FLOAT_1(ArcCos, acos)
+FLOAT_1(ArcTan, atan)
+FLOAT_1(Sinh, sinh)
+FLOAT_1(Cosh, cosh)
+FLOAT_1(Tanh, tanh)
+FLOAT_1(ArcSinh, asinh)
+FLOAT_1(ArcCosh, acosh)
+FLOAT_1(ArcTanh, atanh)
 inline float Sigmoid(float a) {
   const float e = precise::exp(-fabs(a));
   return (a < 0.0f ? e : 1.0f) / (1.0f + e);
@@ -127,35 +140,26 @@ inline float ErfInv(float a) {
   const float outside = fabs(a) == 1.0f ? copysign(INFINITY, a) : NAN;
   return fabs(a) < 1.0f ? inside : outside;
 }
-template <typename T>
-inline T BitwiseInvert(T a) {
-  return ~a;
-}
+INTEGER_1(BitwiseInvert, ~a)
 inline uint LogicalNot(uint a) { return a ^ 1; }
-inline uint IsNaN(float a) { return a != a; }
-inline uint IsInf(float a) { return fabs(a) == INFINITY; }
-inline uint IsFinite(float a) { return fabs(a) < INFINITY; }
-inline uint IsPosInf(float a) { return a == INFINITY; }
-inline uint IsNegInf(float a) { return a == -INFINITY; }
+#define PREDICATE(name, ...)                        \
+  inline uint name(float a) { return __VA_ARGS__; } \
+  inline uint name(double a) { return __VA_ARGS__; }
+PREDICATE(IsNaN, a != a)
+PREDICATE(IsInf, __builtin_elementwise_abs(a) == INFINITY)
+PREDICATE(IsFinite, __builtin_elementwise_abs(a) < INFINITY)
+PREDICATE(IsPosInf, a == INFINITY)
+PREDICATE(IsNegInf, a == -INFINITY)
 
 // --- Binary ops.
 
-inline float Add(float a, float b) { return a + b; }
-inline float Subtract(float a, float b) { return a - b; }
-inline float Multiply(float a, float b) { return a * b; }
-inline float Divide(float a, float b) { return a / b; }
-template <typename T>
-inline T Add(T a, T b) {
-  return T(unsigned_of<T>(a) + unsigned_of<T>(b));
-}
-template <typename T>
-inline T Subtract(T a, T b) {
-  return T(unsigned_of<T>(a) - unsigned_of<T>(b));
-}
-template <typename T>
-inline T Multiply(T a, T b) {
-  return T(unsigned_of<T>(a) * unsigned_of<T>(b));
-}
+REAL_2(Add, a + b)
+REAL_2(Subtract, a - b)
+REAL_2(Multiply, (a * b))
+REAL_2(Divide, a / b)
+INTEGER_2(Add, U(a) + U(b))
+INTEGER_2(Subtract, U(a) - U(b))
+INTEGER_2(Multiply, U(a) * U(b))
 
 // Rounded toward minus infinity; by zero both are 0.
 template <typename T>
@@ -181,20 +185,14 @@ inline T divided_down(T a, T b, bool wants_remainder) {
 inline float FloorDivide(float a, float b) {
   return float(__builtin_elementwise_floor(double(a) / double(b)));
 }
-template <typename T>
-inline T FloorDivide(T a, T b) {
-  return divided_down(a, b, false);
-}
+INTEGER_2(FloorDivide, divided_down(a, b, false))
 // The exact remainder of the truncated quotient, moved to the sign of the divisor.
 inline float Remainder(float a, float b) {
   const float remainder = fmod(a, b);
   const float moved = (remainder < 0.0f) != (b < 0.0f) ? remainder + b : remainder;
   return remainder == 0.0f ? copysign(0.0f, b) : moved;
 }
-template <typename T>
-inline T Remainder(T a, T b) {
-  return divided_down(a, b, true);
-}
+INTEGER_2(Remainder, divided_down(a, b, true))
 inline float Power(float a, float b) { return precise::pow(a, b); }
 // By squaring, wrapping. A negative exponent gives 0, except for the bases 1 and -1.
 template <typename T>
@@ -210,16 +208,10 @@ inline T Power(T base, T exponent) {
                                                                                  : T(0);
   return exponent < T(0) ? inverse : T(result);
 }
-inline float Maximum(float a, float b) { return a > b || a != a ? a : b; }
-inline float Minimum(float a, float b) { return a < b || a != a ? a : b; }
-template <typename T>
-inline T Maximum(T a, T b) {
-  return a > b ? a : b;
-}
-template <typename T>
-inline T Minimum(T a, T b) {
-  return a < b ? a : b;
-}
+REAL_2(Maximum, a > b || a != a ? a : b)
+REAL_2(Minimum, a < b || a != a ? a : b)
+INTEGER_2(Maximum, a > b ? a : b)
+INTEGER_2(Minimum, a < b ? a : b)
 inline float ArcTan2(float a, float b) { return atan2(a, b); }
 inline float LogAddExp(float a, float b) {
   const float larger = a > b ? a : b;
@@ -228,18 +220,9 @@ inline float LogAddExp(float a, float b) {
   const float result = fabs(larger) == INFINITY ? larger : sum;
   return a != a || b != b ? a + b : result;
 }
-template <typename T>
-inline T BitwiseAnd(T a, T b) {
-  return a & b;
-}
-template <typename T>
-inline T BitwiseOr(T a, T b) {
-  return a | b;
-}
-template <typename T>
-inline T BitwiseXor(T a, T b) {
-  return a ^ b;
-}
+INTEGER_2(BitwiseAnd, (a & b))
+INTEGER_2(BitwiseOr, a | b)
+INTEGER_2(BitwiseXor, a ^ b)
 // The count is taken as unsigned: a negative one is beyond the width. Counts between the width of a
 // narrow dtype and 32 move all of its bits out.
 template <typename T>
@@ -255,48 +238,33 @@ inline T RightShift(T a, T b) {
   const T all = is_signed_v<T> ? T(a >> T(width - 1)) : T(0);
   return unsigned_of<T>(b) < width ? shifted : all;
 }
-template <typename T>
-inline uint Equal(T a, T b) {
-  return a == b;
-}
-template <typename T>
-inline uint NotEqual(T a, T b) {
-  return a != b;
-}
-template <typename T>
-inline uint Less(T a, T b) {
-  return a < b;
-}
-template <typename T>
-inline uint LessEqual(T a, T b) {
-  return a <= b;
-}
+// Of real numbers and of integers.
+#define COMPARISON(name, relation) \
+  template <typename T>            \
+  inline uint name(T a, T b) {     \
+    return a relation b;           \
+  }
+COMPARISON(Equal, ==)
+COMPARISON(NotEqual, !=)
+COMPARISON(Less, <)
+COMPARISON(LessEqual, <=)
 
 // --- Conversions. From floats to integers they saturate; NaN gives 0. Between integers they wrap.
 
-template <typename T>
-inline float ToFloat(T a) {
-  return float(a);
-}
+#define CONVERSION(name, T) \
+  template <typename From>  \
+  inline T name(From a) {   \
+    return T(a);            \
+  }
+CONVERSION(ToFloat, float)
+CONVERSION(ToDouble, double)
+CONVERSION(ToInt32, int)
+CONVERSION(ToUint32, uint)
+CONVERSION(ToInt64, long)
+CONVERSION(ToUint64, ulong)
 template <typename T>
 inline uint ToBool(T a) {
   return a != T(0);
-}
-template <typename T>
-inline int ToInt32(T a) {
-  return int(a);
-}
-template <typename T>
-inline uint ToUint32(T a) {
-  return uint(a);
-}
-template <typename T>
-inline long ToInt64(T a) {
-  return long(a);
-}
-template <typename T>
-inline ulong ToUint64(T a) {
-  return ulong(a);
 }
 inline int saturated(float a, int lowest, int highest) {
   const int value = int(a > -2147483648.0f && a < 2147483648.0f ? a : 0.0f);

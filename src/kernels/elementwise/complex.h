@@ -1,6 +1,6 @@
 // The math of the element-wise ops on complex numbers. As on the host, functions are computed in
 // double precision and rounded, so that nothing overflows or cancels where the result does not; the
-// functions of double here are good to some 40 bits. Includes come first: support/elementwise.h.
+// functions of double here are good to some 40 bits. (After math.h.)
 
 struct Complex {
   float real, imag;

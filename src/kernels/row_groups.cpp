@@ -1,27 +1,26 @@
-// Groups of ops on rows: runs of element-wise steps as one pass each, and reductions between them,
-// by the kernels that the ops have by themselves; so the bits are theirs.
+// Backend::rows as it is by default: runs of element-wise steps as one pass each, and reductions
+// between them, by the kernels that the ops have by themselves; so the bits are theirs.
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "kernels/backend.h"
-#include "kernels/metal/launch.h"
-#include "kernels/metal/metal_backend.h"
 #include "kernels/staging.h"
 #include "kernels/views.h"
 
-namespace holdfast::kernels::metal {
+namespace holdfast::kernels {
 namespace {
 
 class RowEncoder {
  public:
-  RowEncoder(Encoder& encoder, MetalBackend& backend, const RowGroup& group)
+  RowEncoder(Encoder& encoder, Backend& backend, const RowGroup& group)
       : encoder_(encoder),
         backend_(backend),
         group_(group),
         values_(group.values.size()),
         last_use_(group.values.size(), 0) {
-    if (group.rows > most_small_elements || group.length > most_small_elements)
-      throw exec::NoKernel();
+    constexpr int64_t longest = std::numeric_limits<ShapeElem>::max();
+    if (group.rows > longest || group.length > longest) throw exec::NoKernel();
     for (size_t k = 0; k < group.steps.size(); ++k) {
       const RowStep& step = group.steps[k];
       const int operands = step.op == RowStep::reduces ? 1 : step.arity;
@@ -124,7 +123,7 @@ class RowEncoder {
   }
 
   Encoder& encoder_;
-  MetalBackend& backend_;
+  Backend& backend_;
   const RowGroup& group_;
   std::vector<std::optional<array>> values_;
   std::vector<size_t> last_use_;  // the step; of outputs the number of steps
@@ -132,9 +131,9 @@ class RowEncoder {
 
 }  // namespace
 
-void MetalBackend::rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
-                        std::vector<array>& outputs) {
+void Backend::rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
+                   std::vector<array>& outputs) {
   RowEncoder(encoder, *this, group).encode(inputs, outputs);
 }
 
-}  // namespace holdfast::kernels::metal
+}  // namespace holdfast::kernels

@@ -1,4 +1,5 @@
-// The source of a kernel for a group of element-wise steps.
+// The source of a kernel for a group of element-wise steps, which gives the bits of the block
+// engine.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 
 #include "graph/op.h"
 
-namespace holdfast::kernels {
+namespace holdfast::kernels::cpu {
 
 // Which element of an input belongs to the element in row y and column x of the outputs.
 enum class InputAccess : uint8_t {
@@ -34,4 +35,4 @@ std::optional<std::string> generated_source(std::span<const FusedStep> steps,
                                             std::span<const GeneratedInput> inputs, int per_thread,
                                             bool fuses_multiplication);
 
-}  // namespace holdfast::kernels
+}  // namespace holdfast::kernels::cpu

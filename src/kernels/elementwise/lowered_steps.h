@@ -1,5 +1,5 @@
-// Element-wise steps as the kernels of the back-end know them: ops on lanes, for both ways to run a
-// group (encode/fused.cpp interprets, generated_kernels.cpp writes a kernel).
+// Element-wise steps as kernels know them: ops on lanes, of which kernels are written
+// (step_source.h) or which they interpret (kernels/metal/encode/fused.cpp).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "graph/op.h"
-#include "kernels/metal/support/fused_codes.h"
+#include "kernels/elementwise/codes.h"
 
-namespace holdfast::kernels::metal {
+namespace holdfast::kernels {
 
 // Values are numbered: the inputs, then the results of the steps.
 struct LoweredStep {
@@ -22,7 +22,6 @@ struct LoweredStep {
   Dtype::Val dtype;  // of the result
 };
 
-// Throw NoKernel for float64.
 Lane lane_of(Dtype::Val dtype);
 ElementType element_type_of(Dtype::Val dtype);
 
@@ -37,4 +36,4 @@ struct LoweredGroup {
 };
 LoweredGroup lower(std::span<const FusedStep> steps, size_t inputs);
 
-}  // namespace holdfast::kernels::metal
+}  // namespace holdfast::kernels
