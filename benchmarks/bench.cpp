@@ -32,6 +32,7 @@ constexpr Suite all_suites[] = {
     {"validation", "what validation costs while it is on", run_validation},
     {"capture", "what a capture costs while it is recorded", run_capture},
     {"matmul", "a 2048 x 2048 product against OpenBLAS", run_matmul},
+    {"lm-ops", "decode steps of language models: how fast caches and states are read", run_lm_ops},
     {"gpu", "ops on Device::gpu: what each costs, and what memory gives", run_gpu},
     {"ops", "ops beside the machine's limits, and a frozen list beside MLX, JAX and NumPy",
      run_ops},

@@ -218,6 +218,7 @@ void run_capture(Report&, const Options&);
 void run_validation(Report&, const Options&);
 void run_python(Report&, const Options&);
 void run_matmul(Report&, const Options&);
+void run_lm_ops(Report&, const Options&);
 void run_gpu(Report&, const Options&);
 void run_ops(Report&, const Options&);
 void run_compile(Report&, const Options&);

@@ -45,7 +45,9 @@ PyMODINIT_FUNC PyInit__native() {
     add_random(add_module(native.get(), "random").get());
     add_linalg(add_module(native.get(), "linalg").get());
     add_fft(add_module(native.get(), "fft").get());
-    add_fast(add_module(native.get(), "fast").get());
+    Object fast = add_module(native.get(), "fast");
+    add_fast(fast.get());
+    add_language_models(fast.get());
     add_validation(add_module(native.get(), "validation").get());
     return native.release();
   });

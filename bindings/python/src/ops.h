@@ -14,6 +14,7 @@ void add_random(PyObject* module);
 void add_linalg(PyObject* module);
 void add_fft(PyObject* module);
 void add_fast(PyObject* module);
+void add_language_models(PyObject* module);  // into fast
 void add_memory(PyObject* module);
 void add_files(PyObject* module);
 void add_transforms(PyObject* module);
