@@ -1,0 +1,6 @@
+// Language models: loading, generating text, many generations at once.
+//
+// A library of its own, holdfast::lm, made of Holdfast's public API alone.
+#pragma once
+
+#include <holdfast/lm/errors.h>
