@@ -4,3 +4,4 @@
 #pragma once
 
 #include <holdfast/lm/errors.h>
+#include <holdfast/lm/tokenizer.h>
