@@ -70,6 +70,7 @@ const std::vector<Row>& rows() {
 #include "registry/ops.def"
 #undef HOLDFAST_FAMILY
 #define HOLDFAST_FAMILY Family::products
+#include "registry/language_models.def"
 #include "registry/products.def"
 #undef HOLDFAST_FAMILY
   };

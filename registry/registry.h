@@ -1,6 +1,6 @@
 // One row per op: what its tests, the comparison with other frameworks and the benchmark of all ops
-// read. A new op is a row in ops.def or products.def; element-wise ops are rows of elementwise.def
-// already.
+// read. A new op is a row in ops.def, products.def or language_models.def; element-wise ops are
+// rows of elementwise.def already.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +71,8 @@ class Call {
 
 using Results = std::vector<array>;
 
-// Where a row stands. Those of products.def may give more than the op itself (products of factors);
-// tests of derivatives have calls of their own for them.
+// Where a row stands. Those of products.def and language_models.def may give more than the op
+// itself (products of factors); tests of derivatives have calls of their own for them.
 enum class Family { elementwise, general, products };
 
 struct Row {

@@ -50,7 +50,7 @@ def count_overloads(text):
 
 def main():
     counts = count_overloads(public_text())
-    registry = "".join((ROOT / "registry" / name).read_text() for name in ("ops.def", "products.def"))
+    registry = "".join((ROOT / "registry" / name).read_text() for name in ("ops.def", "products.def", "language_models.def"))
     # "sort", "linalg.qr", "fast.rope.offsets": the op behind its namespace.
     rows = {re.sub(r"^(linalg|fast|random|fft)\.", "", name).split(".")[0]
             for name in re.findall(r'^OP\(\s*"([\w.]+)"', registry, flags=re.M)}

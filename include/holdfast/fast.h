@@ -12,6 +12,7 @@
 
 #include <holdfast/array.h>
 #include <holdfast/dtype.h>
+#include <holdfast/lm_ops.h>
 #include <holdfast/stream.h>
 #include <holdfast/utils.h>
 

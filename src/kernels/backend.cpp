@@ -65,6 +65,15 @@ void Backend::factorise(Encoder&, FactorisationMethod, bool, const std::vector<a
                         std::vector<array>&) {
   throw exec::NoKernel();
 }
+void Backend::kv_write(Encoder&, const KvWrite&, array&, array&) { throw exec::NoKernel(); }
+void Backend::kv_convert(Encoder&, const KvRows&, bool, const array&, array&) {
+  throw exec::NoKernel();
+}
+void Backend::paged_attention(Encoder&, const PagedAttention&, const PagedInputs&, array&) {
+  throw exec::NoKernel();
+}
+void Backend::gated_delta(Encoder&, const DeltaInputs&, array&, array&) { throw exec::NoKernel(); }
+void Backend::causal_conv(Encoder&, const ConvInputs&, array&, array&) { throw exec::NoKernel(); }
 void Backend::fill(Encoder&, const array&, array&) { throw exec::NoKernel(); }
 void Backend::arange(Encoder&, double, double, array&) { throw exec::NoKernel(); }
 void Backend::random_bits(Encoder&, const array&, array&) { throw exec::NoKernel(); }

@@ -25,8 +25,10 @@
 #include "kernels/plan/factorise.h"
 #include "kernels/plan/fft.h"
 #include "kernels/plan/indexing.h"
+#include "kernels/plan/kv_cache.h"
 #include "kernels/plan/norm.h"
 #include "kernels/plan/quantization.h"
+#include "kernels/plan/recurrent.h"
 #include "kernels/plan/reduce.h"
 #include "kernels/plan/rope.h"
 #include "kernels/plan/rows.h"
@@ -162,6 +164,23 @@ class Backend {
   virtual void fused(Encoder& encoder, const FusedGroup& group);
   virtual void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
                     std::vector<array>& outputs);
+
+  // --- language models ---
+
+  // The pools hold arrays, as PagedInputs says. The command throws std::out_of_range for a slot
+  // beyond them.
+  virtual void kv_write(Encoder& encoder, const KvWrite& write, array& key_pool, array& value_pool);
+  // Rows (..., dims) of float32 or a half type to words (..., width), of a format with bits; or the
+  // other way.
+  virtual void kv_convert(Encoder& encoder, const KvRows& format, bool encodes, const array& in,
+                          array& out);
+  // The command throws std::out_of_range for integers that name nothing.
+  virtual void paged_attention(Encoder& encoder, const PagedAttention& attention,
+                               const PagedInputs& inputs, array& out);
+  // `states` holds an array: (states, value heads, value dims, key dims) of float32; (states, width
+  // - 1, channels) of float32 or the type of x. As above for integers.
+  virtual void gated_delta(Encoder& encoder, const DeltaInputs& inputs, array& states, array& out);
+  virtual void causal_conv(Encoder& encoder, const ConvInputs& inputs, array& states, array& out);
 };
 
 inline Backend& backend_of(Encoder& encoder) { return *encoder.queue().device().backend; }

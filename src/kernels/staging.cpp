@@ -2,6 +2,8 @@
 
 #include <holdfast/utils.h>
 
+#include "graph/encoder_scope.h"
+#include "graph/node.h"
 #include "kernels/backend.h"
 #include "kernels/views.h"
 
@@ -44,8 +46,11 @@ void allocate_or_take(Encoder& encoder, const array& in, array& out) {
   }
 }
 
-void copy_or_take(Encoder& encoder, const array& in, array& out) {
-  if (in.is_donatable() && in.flags().row_contiguous) {
+void copy_or_take(Encoder& encoder, const array& in, array& out, size_t outputs) {
+  const bool is_ours =
+      EncoderScope::allows_donation() &&
+      detail::is_donatable_by(in, static_cast<uint32_t>(outputs), EncoderScope::current());
+  if (is_ours && in.flags().row_contiguous) {
     share(in, out, row_major_strides(out.shape()));
   } else {
     encode_copy(encoder, in, out);

@@ -20,7 +20,7 @@ array make_rows_dense(Encoder& encoder, const array& in);
 // Lets `out` take over `in`'s memory when nothing else uses it and it is dense; else allocates.
 void allocate_or_take(Encoder& encoder, const array& in, array& out);
 // `out` holds the elements of `in`, row-contiguous, in memory that may be changed: `in`'s own when
-// nothing else uses it.
-void copy_or_take(Encoder& encoder, const array& in, array& out);
+// nothing else uses it. `outputs`: of the op, each of which has `in` as an input, once.
+void copy_or_take(Encoder& encoder, const array& in, array& out, size_t outputs = 1);
 
 }  // namespace holdfast

@@ -8,6 +8,7 @@
 
 #include <holdfast/fast.h>
 #include <holdfast/linalg.h>
+#include <holdfast/lm_ops.h>
 #include <holdfast/random.h>
 
 #include "kernels/plan/fft.h"
@@ -243,6 +244,35 @@ array attention(Call call, float scale, bool causal, bool has_mask, bool has_sin
                 mask, sinks, true, call.stream);
 }
 
+fast::KvScheme scheme_of(int key_dims, int key_bits, size_t key_seed, int value_dims,
+                         int value_bits, size_t value_seed) {
+  return {{key_dims, key_bits, key_seed}, {value_dims, value_bits, value_seed}};
+}
+
+array paged_attention(Call call, int key_dims, int key_bits, size_t key_seed, int value_dims,
+                      int value_bits, size_t value_seed, float scale, int window, bool has_starts,
+                      bool has_sinks) {
+  const Arrays& in = call.exactly(5u + has_starts + has_sinks);
+  size_t next = 5;
+  std::optional<array> starts = optional_input(call, has_starts, next);
+  std::optional<array> sinks = optional_input(call, has_sinks, next);
+  return fast::paged_attention(
+      in[0], in[1], in[2], in[3], in[4], scale,
+      scheme_of(key_dims, key_bits, key_seed, value_dims, value_bits, value_seed), starts, window,
+      sinks, call.stream);
+}
+
+// The inputs from `next` on.
+fast::Sequences sequences_of(Call call, size_t next, bool starts, bool slots, bool fresh,
+                             bool mask) {
+  fast::Sequences sequences;
+  sequences.starts = optional_input(call, starts, next);
+  sequences.slots = optional_input(call, slots, next);
+  sequences.fresh = optional_input(call, fresh, next);
+  sequences.mask = optional_input(call, mask, next);
+  return sequences;
+}
+
 array recorded_quantized_product(Call call, QuantizationMode mode, int bits, int group_size,
                                  bool transposed, bool gathers) {
   bool affine = mode == QuantizationMode::affine;
@@ -431,6 +461,34 @@ constexpr Kind kinds[] = {
     kind<convolve>("GeneralConvolution"),
     kind<attention>("ScaledDotProductAttention"),
     kind<factorise>("Factorisation"),
+
+    // --- language models ---
+    kind<[](Call c, int key_dims, int key_bits, size_t key_seed, int value_dims, int value_bits,
+            size_t value_seed) {
+      const Arrays& in = c.exactly(5);
+      return fast::kv_write(
+          in[0], in[1], in[2], in[3], in[4],
+          scheme_of(key_dims, key_bits, key_seed, value_dims, value_bits, value_seed), c.stream);
+    }>("KvWrite"),
+    kind<[](Call c, int dims, int bits, size_t seed, bool encodes) {
+      const array& a = c.exactly(1)[0];
+      const fast::KvFormat format{dims, bits, seed};
+      return encodes ? fast::kv_encode(a, format, c.stream)
+                     : fast::kv_decode(a, format, c.dtypes[0], c.stream);
+    }>("KvConvert"),
+    kind<paged_attention>("PagedAttention"),
+    kind<[](Call c, bool starts, bool slots, bool fresh, bool mask) {
+      const Arrays& in = c.exactly(size_t{6} + starts + slots + fresh + mask);
+      return fast::gated_delta(in[0], in[1], in[2], in[3], in[4], in[5],
+                               sequences_of(c, 6, starts, slots, fresh, mask), c.stream);
+    }>("GatedDelta"),
+    kind<[](Call c, bool has_bias, bool starts, bool slots, bool fresh, bool mask) {
+      const Arrays& in = c.exactly(size_t{3} + has_bias + starts + slots + fresh + mask);
+      size_t next = 3;
+      std::optional<array> bias = optional_input(c, has_bias, next);
+      return fast::causal_conv(in[0], in[1], in[2], bias,
+                               sequences_of(c, next, starts, slots, fresh, mask), c.stream);
+    }>("CausalConv"),
 
     // --- low-bit formats ---
     kind<[](Call c, QuantizationMode mode, int bits, int group_size) {

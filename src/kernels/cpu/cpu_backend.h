@@ -77,6 +77,16 @@ class CpuBackend final : public Backend {
   void fused(Encoder& encoder, const FusedGroup& group) override;
   void rows(Encoder& encoder, const RowGroup& group, const std::vector<array>& inputs,
             std::vector<array>& outputs) override;
+
+  // --- language models ---
+  void kv_write(Encoder& encoder, const KvWrite& write, array& key_pool,
+                array& value_pool) override;
+  void kv_convert(Encoder& encoder, const KvRows& format, bool encodes, const array& in,
+                  array& out) override;
+  void paged_attention(Encoder& encoder, const PagedAttention& attention, const PagedInputs& inputs,
+                       array& out) override;
+  void gated_delta(Encoder& encoder, const DeltaInputs& inputs, array& states, array& out) override;
+  void causal_conv(Encoder& encoder, const ConvInputs& inputs, array& states, array& out) override;
 };
 
 }  // namespace holdfast::kernels::cpu
