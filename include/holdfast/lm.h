@@ -3,5 +3,7 @@
 // A library of its own, holdfast::lm, made of Holdfast's public API alone.
 #pragma once
 
+#include <holdfast/lm/config.h>
 #include <holdfast/lm/errors.h>
+#include <holdfast/lm/model.h>
 #include <holdfast/lm/tokenizer.h>
