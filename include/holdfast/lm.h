@@ -4,6 +4,8 @@
 #pragma once
 
 #include <holdfast/lm/config.h>
+#include <holdfast/lm/engine.h>
 #include <holdfast/lm/errors.h>
 #include <holdfast/lm/model.h>
+#include <holdfast/lm/sampling.h>
 #include <holdfast/lm/tokenizer.h>
