@@ -17,7 +17,7 @@ function(holdfast_install target)
   endif()")
 endfunction()
 
-set(holdfast_targets holdfast holdfast-mlx)
+set(holdfast_targets holdfast holdfast-mlx holdfast-lm)
 foreach(target holdfast-jit holdfast-tool)
   if(TARGET ${target})
     list(APPEND holdfast_targets ${target})
@@ -27,7 +27,7 @@ foreach(target IN LISTS holdfast_targets)
   holdfast_install(${target})
 endforeach()
 
-install(TARGETS holdfast holdfast-mlx EXPORT holdfastTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+install(TARGETS holdfast holdfast-mlx holdfast-lm EXPORT holdfastTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
                                                  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")

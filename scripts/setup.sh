@@ -3,7 +3,7 @@
 # when none is missing.
 
 build_packages=(g++ cmake ninja-build ccache doctest-dev nlohmann-json3-dev zlib1g-dev libopenblas-serial-dev
-  llvm-19-dev libclang-19-dev libclang-cpp19-dev libsqlite3-dev libzstd-dev python3-dev python3-venv)
+  llvm-19-dev libclang-19-dev libclang-cpp19-dev libsqlite3-dev libzstd-dev libpcre2-dev libutf8proc-dev python3-dev python3-venv)
 test_packages=("${build_packages[@]}" clang-19 libclang-rt-19-dev clang-format-19 python3 python3-numpy python3-pytest chromium)
 
 # install_packages NAME... : returns when all are installed, else says which command would do it and

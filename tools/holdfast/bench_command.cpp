@@ -34,6 +34,8 @@ int run_bench(Arguments arguments) {
   if (!arguments.empty() && arguments[0] == "--probe") {
     return bench::run_probe({arguments.begin() + 1, arguments.end()});
   }
+  // With options of its own: shapes of models, batches, contexts.
+  if (!arguments.empty() && arguments[0] == "decode") return run_bench_decode(arguments.subspan(1));
   bench::Options options;
   std::string json;
   std::vector<const bench::Suite*> chosen;

@@ -25,8 +25,10 @@ class UsageError : public std::invalid_argument {
 };
 
 int run_bench(Arguments arguments);
+int run_bench_decode(Arguments arguments);
 int run_chaos(Arguments arguments);
 int run_demo(Arguments arguments);
+int run_generate(Arguments arguments);
 int run_info(Arguments arguments);
 int run_kernel(Arguments arguments);
 int run_ops(Arguments arguments);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/holdfast/commands.h"
+#include "tools/holdfast/lm_options.h"
 
 namespace holdfast::tool {
 namespace {
@@ -33,11 +34,29 @@ constexpr Command all_commands[] = {
      "\n"
      "A row with a bar says in the column `ok` whether it is met; the exit status does not depend\n"
      "on it. Ratios are medians over pairs of runs that alternate; the note gives the number of\n"
-     "pairs and the interval in which the true median lies with 95 % confidence.\n",
+     "pairs and the interval in which the true median lies with 95 % confidence.\n"
+     "\n"
+     "holdfast bench decode [OPTION...]: tokens a second of a language model of random weights\n"
+     "  --config NAME|FILE  smollm2-135m (default), qwen3-0.6b, qwen3.5-35b-a3b, "
+     "qwen3.5-moe-small,\n"
+     "                      or a config.json\n"
+     "  --batch LIST        sequences (default: 1,16,64)\n"
+     "  --context LIST      tokens that each has behind it (default: 1024)\n"
+     "  --cache LIST        dense, affine8, turbo4v2, ... (default: dense,turbo4v2)\n"
+     "  --bits N            of the weights; 0 for unquantised ones (default: 4)\n"
+     "  --dtype NAME        what is computed in (default: bfloat16)\n"
+     "  --steady            the same bits at any batch size, as the engine's default\n"
+     "  --steps N           of which the median counts (default: 16)\n"
+     "  --json FILE         also write the rows\n",
      run_bench},
     {"ops", "[--markdown]", "all ops with the dtypes that they take",
      "  --markdown   the page docs/ops.md\n", run_ops},
 #endif
+    {"generate", "MODEL PROMPT [OPTION...]", "text from a language model",
+     "MODEL is a Hugging Face folder (config.json, safetensors, tokenizer.json) or a GGUF "
+     "file.\n" HOLDFAST_LM_OPTIONS "\n"
+     "  holdfast generate SmolLM2-135M-Instruct.Q4_1.gguf \"What is a command buffer?\"\n",
+     run_generate},
     {"kernel",
      "check FILE... | warm FILE... | run FILE --out NAME=DTYPE[SHAPE] --grid X[,Y[,Z]] [OPTION...]",
      "compile and run kernels of .metal files",
