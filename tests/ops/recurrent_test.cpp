@@ -269,6 +269,17 @@ TEST_CASE_FIXTURE(OnCpu, "states are updated in place when nothing else holds th
   }
 }
 
+TEST_CASE("ops of language models have no derivatives, and say what to do") {
+  auto y = [](const std::vector<array>& x) {
+    return std::vector<array>{
+        fast::causal_conv(x[0], ones({8, 4}), zeros({1, 3, 8})).first,
+        fast::kv_decode(fast::kv_encode(reshape(x[0], {1, 16}), {16, 4, 0}), {16, 4, 0})};
+  };
+  const array x = ones({1, 2, 8});
+  CHECK_THROWS_WITH(vjp(y, {x}, {ones({1, 2, 8}), ones({1, 16})}),
+                    doctest::Contains("stop_gradient"));
+}
+
 TEST_CASE("no sequences, no tokens, no states") {
   const Delta x{zeros({0, 1, 8}),
                 zeros({0, 1, 8}),
