@@ -99,6 +99,20 @@ TEST_CASE("widen: arrays of pointers to threadgroup memory") {
                 {Buffer::zeros(256 * 4), Buffer::floats(256, 3)}, {{256, 1, 1}, {64, 1, 1}});
 }
 
+TEST_CASE("widen: a place in threadgroup memory or in a buffer, by a choice") {
+  check_widened(R"(
+kernel void k(device float* out [[buffer(0)]], device float* x [[buffer(1)]],
+              uint gid [[thread_position_in_grid]]) {
+  threadgroup float shared[2];
+  shared[0] = 5; shared[1] = 6;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const thread float* p = x[gid] > 0 ? (const thread float*)(shared + 1) : (const thread float*)(x + 1);
+  const thread float* q = x[3] > 0 ? (const thread float*)(shared + 1) : (const thread float*)(x + 1);
+  out[gid] = *p + 2 * *q;
+})",
+                {Buffer::zeros(256 * 4), Buffer::floats(256, 3)}, {{256, 1, 1}, {64, 1, 1}});
+}
+
 TEST_CASE("widen: private arrays") {
   check_widened(R"(
 kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],

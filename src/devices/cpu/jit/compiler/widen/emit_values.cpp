@@ -12,6 +12,7 @@
 #include "devices/cpu/jit/compiler/widen/tile_product.h"
 #include "devices/cpu/jit/compiler/widen/wide_function.h"
 #include "devices/cpu/jit/kernel_abi.h"
+#include "msl/scalar_ir.h"
 
 namespace holdfast::jit {
 
@@ -31,8 +32,11 @@ llvm::Type* Emitter::wide(llvm::Type* type) const {
 
 llvm::Value* Emitter::constant_of(const llvm::Constant* constant) {
   auto* mutable_constant = const_cast<llvm::Constant*>(constant);
-  if (!constant->getType()->isPointerTy() || constant->getType()->getPointerAddressSpace() == 0)
-    return mutable_constant;
+  if (!constant->getType()->isPointerTy()) return mutable_constant;
+  const bool is_generic =
+      constant->getType()->getPointerAddressSpace() == msl::address_space::generic;
+  // A place in a variable may be cast to the generic space.
+  if (is_generic && !isa<llvm::ConstantExpr>(constant)) return mutable_constant;
   llvm::Type* type = plain(constant->getType());
   if (isa<llvm::PoisonValue>(constant)) return llvm::PoisonValue::get(type);
   if (isa<llvm::UndefValue>(constant)) return llvm::UndefValue::get(type);
@@ -42,6 +46,7 @@ llvm::Value* Emitter::constant_of(const llvm::Constant* constant) {
   const Value* base = constant->stripAndAccumulateConstantOffsets(layout_, offset, true);
   if (auto found = known_.find(base); found != known_.end())
     return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), found->second, offset.getZExtValue());
+  if (is_generic) return mutable_constant;
   throw Declined{"a constant pointer: " + describe(*constant)};
 }
 
