@@ -95,6 +95,7 @@ class Generation {
  private:
   friend class Engine;
   explicit Generation(std::shared_ptr<engine::Channel> channel) : channel_(std::move(channel)) {}
+  engine::Channel& channel() const;  // std::invalid_argument when it was moved from
   std::shared_ptr<engine::Channel> channel_;
 };
 

@@ -1,5 +1,7 @@
 #include "lm/engine/channel.h"
 
+#include <stdexcept>
+
 #include <holdfast/lm/errors.h>
 
 namespace holdfast::lm {
@@ -89,14 +91,19 @@ Generation& Generation::operator=(Generation&& other) noexcept {
   return *this;
 }
 
+engine::Channel& Generation::channel() const {
+  if (!channel_) throw std::invalid_argument("[lm::Generation] it was moved from");
+  return *channel_;
+}
+
 std::optional<Piece> Generation::next() {
   std::optional<Piece> piece;
-  channel_->next(std::nullopt, piece);
+  channel().next(std::nullopt, piece);
   return piece;
 }
 
 bool Generation::next_for(std::chrono::nanoseconds timeout, std::optional<Piece>& piece) {
-  return channel_->next(engine::Channel::Clock::now() + timeout, piece);
+  return channel().next(engine::Channel::Clock::now() + timeout, piece);
 }
 
 std::string Generation::text() {
@@ -117,7 +124,7 @@ void Generation::cancel() noexcept {
   if (channel_) channel_->cancel();
 }
 
-std::optional<Finish> Generation::finish() const { return channel_->finish(); }
-Usage Generation::usage() const { return channel_->usage(); }
+std::optional<Finish> Generation::finish() const { return channel().finish(); }
+Usage Generation::usage() const { return channel().usage(); }
 
 }  // namespace holdfast::lm
