@@ -34,6 +34,7 @@ std::vector<std::vector<int>> one_at_a_time(const std::shared_ptr<const Model>& 
                                             int max_tokens, const EngineOptions& options = {}) {
   EngineOptions alone = options;
   alone.batch = 1;
+  alone.steady = true;
   alone.reuses_prefixes = false;
   Engine engine(model, {}, alone);
   std::vector<std::vector<int>> all;
@@ -75,7 +76,8 @@ TEST_CASE("lm engine: without room for all, the youngest wait, and get the same 
   const int count = 8, length = 40;
   auto expected = one_at_a_time(model, count, length);
   // Room for about two and a half of them.
-  Engine engine(model, {}, {.batch = 8, .cache_tokens = 16 * 15, .block_size = 16});
+  Engine engine(model, {},
+                {.batch = 8, .cache_tokens = 16 * 15, .block_size = 16, .steady = true});
   std::vector<Generation> running;
   for (int i = 0; i < count; ++i) running.push_back(engine.generate(numbered_request(i, length)));
   for (int i = 0; i < count; ++i)
@@ -259,7 +261,7 @@ TEST_CASE("lm engine: a step that fails is computed again, and gives the same to
   auto expected = one_at_a_time(model, 4, 10);
   LeakCheck leaks;
   {
-    Engine engine(model, {}, {.batch = 4, .cache_tokens = 1024});
+    Engine engine(model, {}, {.batch = 4, .cache_tokens = 1024, .steady = true});
     for (fault::Point point : {fault::Point::allocation, fault::Point::dispatch}) {
       for (uint64_t k : {1, 7, 40, 200, 1000}) {
         std::vector<Generation> running;

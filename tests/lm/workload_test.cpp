@@ -142,7 +142,7 @@ void soak(std::chrono::seconds time, uint64_t first_seed) {
   LeakCheck leaks;
   {
     EngineOptions options = workload_options();
-    options.cache_tokens = 1024;  // too little for all
+    options.cache_tokens = 384;  // too little for all
     options.queue = 24;
     options.batch = 16;
     Engine engine(model, {}, options);

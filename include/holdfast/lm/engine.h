@@ -32,8 +32,9 @@ struct EngineOptions {
   bool protects_edges = true;
   bool reuses_prefixes = true;  // of sequences that begin with the same tokens
   // The same text for a sequence alone and in any batch, by the bit. Costs time where fewer than
-  // Model::steady_tokens tokens are computed at once, and nothing elsewhere.
-  bool steady = true;
+  // Model::steady_tokens tokens are computed at once, and nothing elsewhere. By default where
+  // `batch` is at least that number.
+  std::optional<bool> steady = {};
   StreamOrDevice stream = {};
 };
 

@@ -72,7 +72,9 @@ Loop::Loop(std::shared_ptr<const Model> model, std::optional<Tokenizer> tokenize
       scheduler_(options, cache_.options().blocks, model_->config().has(Mixer::delta_net),
                  model_->config().count(Mixer::delta_net) <
                      static_cast<int>(model_->config().layers.size()),
-                 model_->steady_tokens()) {
+                 options.steady.value_or(options.batch >= model_->steady_tokens())
+                     ? model_->steady_tokens()
+                     : 0) {
   request_limit_ = static_cast<size_t>(cache_.options().blocks) *
                    static_cast<size_t>(cache_.options().block_size);
   auto lower = [&](int limit) {

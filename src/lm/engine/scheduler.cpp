@@ -194,7 +194,7 @@ Plan Scheduler::plan() {
     add_part(plan, *sequence, chunk);
   }
   if (plan.parts.empty()) return plan;
-  if (options_.steady) pad(plan.step);
+  pad(plan.step);
   plan.step.starts.push_back(static_cast<int>(plan.step.tokens.size()));
   if (!has_states_) {
     plan.step.states.clear();

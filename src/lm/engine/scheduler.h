@@ -27,6 +27,7 @@ struct Plan {
 
 class Scheduler {
  public:
+  // `steady_tokens`: steps are filled up to so many.
   Scheduler(const EngineOptions& options, int blocks, bool has_states, bool has_attention,
             int steady_tokens);
 
