@@ -143,7 +143,7 @@ TEST_CASE("PTX: approximations only where the source allows them") {
                   "* x [[buffer(0)]], uint i "
                   "[[thread_position_in_grid]]) { x[i] = " +
                   value + "; }";
-    return cuda::compile_to_ptx(source, {}).text;
+    return cuda::compile_to_ptx(source, cuda::PtxOptions{}).text;
   };
   auto has = [&](const char* type, const char* value, const char* instruction) {
     return text_of(type, value).find(instruction) != std::string::npos;
@@ -165,7 +165,7 @@ TEST_CASE("PTX: high halves by shifts") {
     ulong factor = i;
     for (uint turn = 0; turn < x[0]; ++turn) x[i] += uint(x[i + turn] * factor >> 32);
   })";
-  const std::string text = cuda::compile_to_ptx(source, {}).text;
+  const std::string text = cuda::compile_to_ptx(source, cuda::PtxOptions{}).text;
   CHECK(problem_of(text) == "");
   CHECK(text.find("shr.u64 tmp") != std::string::npos);
 }
@@ -212,7 +212,7 @@ TEST_CASE("PTX: private arrays stay in registers where loops end early, after at
     for (uint k = 1; k < 8; ++k) values[k] += values[k - 1];
     for (uint k = 0; k < count; ++k) x[i * 8 + k] = values[k];
   })";
-  const std::string text = cuda::compile_to_ptx(source, {}).text;
+  const std::string text = cuda::compile_to_ptx(source, cuda::PtxOptions{}).text;
   CHECK(problem_of(text) == "");
   CHECK(text.find(".local") == std::string::npos);
 }
