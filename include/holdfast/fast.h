@@ -114,6 +114,21 @@ CustomKernelFunction metal_kernel(const std::string& name,
                                   bool ensure_row_contiguous = true, bool atomic_outputs = false,
                                   const CompileOptions& compile_options = {});
 
+// What became of a kernel that metal_kernel made, for inputs and template arguments of one kind.
+struct KernelInfo {
+  std::vector<std::pair<std::string, TemplateArg>> template_args;
+  std::string signature;  // the generated parameters: how inputs and outputs are declared
+  // "widened": a simdgroup is a vector; "reference": one thread at a time, slowly; "PTX".
+  std::string code;
+  std::string reason;           // why it is not widened; empty: it is, or nobody asked for that
+  std::string missing_barrier;  // a threadgroup_barrier that seems to be missing; empty: none
+  std::string from;             // "compiler", "disk" (the cache of compiled kernels), "library"
+  double milliseconds = 0;      // that compiling it took, or loading it
+};
+// Of each kind that the kernel was called with, the last one first, up to 64. What has not been
+// evaluated yet is compiled now; throws what evaluating it would throw.
+std::vector<KernelInfo> kernel_info(const CustomKernelFunction& kernel);
+
 // A kernel written in CUDA C++, and one that is compiled already: both throw std::runtime_error,
 // since no CUDA device is built in. MSL kernels run everywhere.
 CustomKernelFunction cuda_kernel(const std::string& name,

@@ -45,6 +45,9 @@ constexpr Switch switches[] = {
      "`1`: what a custom kernel writes outside of its arguments is not written and fails its "
      "outputs, what it reads there is 0; `strict`: such reads fail them, too; `0`: nothing is "
      "looked at, and such a kernel may end the process"},
+    {"HOLDFAST_LOWERING", "automatic",
+     "`reference`: run custom kernels one thread at a time on the CPU, as they are written and "
+     "slowly, to tell a bug of the kernel from one of the vectoriser"},
     {"HOLDFAST_CATCH_FAULTS", "1",
      "`0`: a memory fault inside a custom kernel ends the process, as any other does"},
     {"HOLDFAST_WARM_TARGET", "",
@@ -162,6 +165,12 @@ Settings parse(Lookup lookup) {
       reject("HOLDFAST_GUARD_KERNELS", guard, "0, 1 or strict");
     if (name == "0") s.guard_kernels = GuardKernels::off;
     if (name == "strict") s.guard_kernels = GuardKernels::strict;
+  }
+  if (const char* lowering = lookup("HOLDFAST_LOWERING"); lowering && *lowering) {
+    std::string_view name = lowering;
+    if (name != "automatic" && name != "reference")
+      reject("HOLDFAST_LOWERING", lowering, "automatic or reference");
+    s.reference_lowering = name == "reference";
   }
   s.catch_faults = boolean(lookup, "HOLDFAST_CATCH_FAULTS", true);
   if (const char* folder = lookup("HOLDFAST_DUMP_KERNELS")) s.dump_kernels = folder;

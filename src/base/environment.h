@@ -49,6 +49,7 @@ struct Settings {
   uint64_t disk_cache_bytes = uint64_t{512} << 20;
   double kernel_timeout = 300;  // seconds; 0: none
   GuardKernels guard_kernels = GuardKernels::on;
+  bool reference_lowering = false;
   bool catch_faults = true;
   std::string dump_kernels;  // directory; empty: none
   std::string jit_library;   // path; empty: looked for

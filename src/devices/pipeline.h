@@ -64,6 +64,13 @@ struct Dispatch {
   uint32_t slot_count = 0;
 };
 
+// How a kernel was compiled, for its author.
+struct PipelineReport {
+  std::string code;             // "widened", "reference", "checked"; "PTX"
+  std::string reason;           // why it runs slowly; empty: it does not
+  std::string missing_barrier;  // a barrier that seems to be missing; empty: none was found
+};
+
 // What is seen of it never changes: any number of threads and lists may use it at once.
 class Pipeline : public RefCounted {
  public:
@@ -76,9 +83,14 @@ class Pipeline : public RefCounted {
   // Throws std::invalid_argument, "[name] …", when the device cannot run it like this.
   virtual void check(const Dispatch& dispatch) const = 0;
 
-  // What it was compiled from: a Ref<const exec::KernelRequest>. Null for what a test made. Set
-  // before anybody else sees the pipeline.
+  virtual PipelineReport report() const { return {}; }
+
+  // What it was compiled from: a Ref<const exec::KernelRequest>. Null for what a test made. Where
+  // it came from, and how long that took. Set before anybody else sees the pipeline.
   std::shared_ptr<const void> origin;
+  enum class Source : uint8_t { compiler, image, disk };
+  Source source = Source::compiler;
+  double milliseconds = 0;
 
   // Never reused: tells a pipeline from a later one at the same address.
   uint64_t identity() const { return identity_; }

@@ -73,6 +73,8 @@ class Target {
   virtual std::vector<std::string> image_names(const KernelOptions&) const { return {}; }
   // What comes of an image takes time to load, which a cache on disk saves.
   virtual bool assembles_images() const { return false; }
+  // The variant that runs threads one by one, as the source is written; 0: there is none.
+  virtual uint64_t reference_variant() const { return 0; }
   // The variant that finds what a kernel's threads do wrong (kernel_finding.h); 0: there is none.
   virtual uint64_t checked_variant() const { return 0; }
 };

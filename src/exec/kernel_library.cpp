@@ -149,8 +149,11 @@ Ref<Pipeline> KernelLibrary::compile_alone(const KernelRequest& request) {
 
 namespace {
 
-void set_origin(Pipeline& pipeline, const KernelRequest& request) {
+void set_origin(Pipeline& pipeline, const KernelRequest& request, Pipeline::Source source,
+                sync::Clock::time_point start) {
   pipeline.origin = std::make_shared<Ref<const KernelRequest>>(&request);
+  pipeline.source = source;
+  pipeline.milliseconds = milliseconds_since(start);
 }
 
 }  // namespace
@@ -166,7 +169,7 @@ Ref<Pipeline> KernelLibrary::load_image(const KernelRequest& request,
   std::unique_ptr<const Binary> binary = bytes.empty() ? nullptr : request.target().load(bytes);
   if (!binary) return nullptr;
   Ref<Pipeline> pipeline = binary->make_pipeline(request.source().kernel);
-  set_origin(*pipeline, request);
+  set_origin(*pipeline, request, Pipeline::Source::image, start);
   if (request.target().assembles_images()) worth_keeping = std::move(binary);
   std::lock_guard guard(mutex_);
   ++stats_.disk_hits;
@@ -184,7 +187,7 @@ Ref<Pipeline> KernelLibrary::load_from_disk(const KernelRequest& request) {
     std::unique_ptr<const Binary> binary = request.target().load(*found);
     if (!binary) throw std::runtime_error("not the bytes of a kernel");
     pipeline = binary->make_pipeline(request.source().kernel);
-    set_origin(*pipeline, request);
+    set_origin(*pipeline, request, Pipeline::Source::disk, start);
   } catch (const std::exception&) {
     // Damaged in a way that the checksum did not see: made by another program, or on purpose.
     parts_.disk->remove(request);
@@ -204,7 +207,7 @@ Ref<Pipeline> KernelLibrary::compile(const KernelRequest& request,
   auto start = sync::now();
   binary = request.target().compile(request.source(), request.options());
   Ref<Pipeline> pipeline = binary->make_pipeline(request.source().kernel);
-  set_origin(*pipeline, request);
+  set_origin(*pipeline, request, Pipeline::Source::compiler, start);
   std::lock_guard guard(mutex_);
   ++stats_.compiles;
   stats_.compile_milliseconds += milliseconds_since(start);

@@ -13,10 +13,12 @@ namespace {
 
 // The files that `#include "file"` may bring in, with their contents: by the text alone, so that a
 // file in a branch that is not compiled counts too. They are looked for beside the file that names
-// them and beside the source, and count where they are and where they are not.
+// them, beside the source and in its include directories, and count where they are and where they
+// are not.
 class IncludedFiles {
  public:
-  IncludedFiles(const std::string& root, ByteWriter& key) : root_(root), key_(key) {}
+  IncludedFiles(const msl::KernelSource& source, ByteWriter& key)
+      : root_(source.directory), folders_(source.include_directories), key_(key) {}
 
   // Those of a text that lies in `folder`, and theirs. False when an include is computed, or the
   // text asks for files in another way.
@@ -38,6 +40,9 @@ class IncludedFiles {
       if (end == std::string_view::npos || rest[end] != closing) return false;
       std::string name(rest.substr(1, end - 1));
       if (!add_file(folder / name) || !add_file(root_ / name)) return false;
+      for (const std::filesystem::path further : folders_) {
+        if (!add_file(further / name)) return false;
+      }
     }
     return true;
   }
@@ -60,6 +65,7 @@ class IncludedFiles {
   }
 
   const std::filesystem::path root_;
+  const std::vector<std::string>& folders_;
   ByteWriter& key_;
   std::set<std::string> seen_;
 };
@@ -69,6 +75,9 @@ class IncludedFiles {
 KernelRequest::KernelRequest(msl::KernelSource source, KernelOptions options, Target& target,
                              std::optional<Hash128> forced_hash)
     : source_(std::move(source)), options_(options), target_(target) {
+  if (options_.variant == 0 && !options_.is_of_library &&
+      environment::settings().reference_lowering)
+    options_.variant = target.reference_variant();
   ByteWriter key;
   key.text(target.identity());
   key.value(options_.variant);
@@ -78,7 +87,7 @@ KernelRequest::KernelRequest(msl::KernelSource source, KernelOptions options, Ta
   key.text(source_.text);
   write_constants(source_.constants, key);
   if (!source_.directory.empty())
-    is_cacheable_ = IncludedFiles(source_.directory, key).add(source_.text, source_.directory);
+    is_cacheable_ = IncludedFiles(source_, key).add(source_.text, source_.directory);
   key_ = key.take();
   hash_ = forced_hash ? *forced_hash : hash_bytes(key_);
 }

@@ -30,13 +30,25 @@ struct FunctionConstant {
   std::array<uint64_t, 4> bits;
 };
 
+// How an input of a custom kernel was declared, where that surprises: without dimensions, or with
+// few elements. Errors on lines that name it say so. Not part of a pipeline's key: the text is.
+struct DeclaredInput {
+  std::string name;
+  std::string declaration;  // "const constant float& x"
+  size_t size = 1, ndim = 0;
+};
+
 struct KernelSource {
   std::string kernel;  // the user's name of the kernel, for messages
   std::string entry;   // the function, or its [[host_name]]; empty: the only kernel of `text`
   std::string text;    // the MSL source, without the prelude (metal_stdlib, MLX's helpers)
   std::vector<SourcePart> parts;
   std::vector<FunctionConstant> constants;
-  std::string directory;  // where `#include "file"` looks; empty: nowhere
+  std::vector<DeclaredInput> declared;
+  // Where the text came from: `#include "file"` looks there, then in the include_directories, which
+  // `#include <file>` searches, too. Empty: no file can be included.
+  std::string directory;
+  std::vector<std::string> include_directories;
   MathMode math = MathMode::safe;
   // Function constants that are not in `constants` are 0 or false, and not defined, instead of an
   // error where a kernel uses them: to look at a file without knowing what its program gives. Not

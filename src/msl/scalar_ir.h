@@ -65,6 +65,8 @@ struct LoweringTraits {
   // The rows of intrinsics.def for include/holdfast/tile.h are left as calls: those that touch no
   // memory, and those that do.
   bool has_tile_instructions = false, has_tile_memory = false;
+  // Messages of kernels (metal::os_log) go nowhere: there are no calls of `log`.
+  bool drops_messages = false;
 };
 
 inline constexpr const char* intrinsic_prefix = "__hf_";

@@ -175,9 +175,12 @@ class Parameters {
   void input(size_t index, const SignatureInput& input) {
     const std::string& name = signature_.input_names[index];
     const std::string space = input.size < first_device_size ? "constant " : "device ";
-    buffer("const " + space + type_name(signature_, "input", name, input.dtype) +
-               (input.ndim == 0 ? "& " : "* ") + name,
-           SignatureSlot::Kind::input, index);
+    const std::string declaration = "const " + space +
+                                    type_name(signature_, "input", name, input.dtype) +
+                                    (input.ndim == 0 ? "& " : "* ") + name;
+    buffer(declaration, SignatureSlot::Kind::input, index);
+    if (input.size < first_device_size)
+      declared_.push_back({name, declaration, input.size, input.ndim});
     if (input.ndim == 0) return;
     about_input("const constant int* ", "_shape", SignatureSlot::Kind::shape, index);
     about_input("const constant int64_t* ", "_strides", SignatureSlot::Kind::strides, index);
@@ -199,6 +202,7 @@ class Parameters {
   }
 
   const std::string& text() const { return text_; }
+  std::vector<DeclaredInput> take_declared() { return std::move(declared_); }
 
  private:
   void add(const std::string& line) { text_ += (text_.empty() ? "\n  " : ",\n  ") + line; }
@@ -218,6 +222,7 @@ class Parameters {
   const Signature& signature_;
   std::vector<SignatureSlot>& slots_;
   std::string text_;
+  std::vector<DeclaredInput> declared_;
 };
 
 }  // namespace
@@ -264,6 +269,7 @@ GeneratedKernel generate(
   source.kernel = signature.name;
   source.entry = function;
   source.math = signature.math;
+  source.declared = parameters.take_declared();
   std::string& text = source.text;
   text = "#include <holdfast/custom_kernel.h>\n";
   auto part = [&](const char* name, const std::string& content) {

@@ -67,6 +67,35 @@ class Kernel {
     return detail::make_all_checked(shapes, dtypes, primitive, inputs);
   }
 
+  std::vector<KernelInfo> info() {
+    std::vector<Ref<const KernelVariant>> variants;
+    {
+      std::lock_guard guard(mutex_);
+      for (const Described& known : variants_) variants.push_back(known.variant);
+    }
+    std::vector<KernelInfo> result;
+    for (const Ref<const KernelVariant>& variant : variants) {
+      Ref<exec::Pipeline> pipeline = exec::KernelLibrary::get().get(variant->request);
+      exec::PipelineReport report = pipeline->report();
+      KernelInfo info;
+      info.template_args = variant->template_arguments;
+      for (const msl::SourcePart& part : variant->request->source().parts) {
+        if (part.is_generated)
+          info.signature =
+              variant->request->source().text.substr(part.begin, part.end - part.begin);
+      }
+      info.code = std::move(report.code);
+      info.reason = std::move(report.reason);
+      info.missing_barrier = std::move(report.missing_barrier);
+      info.from = pipeline->source == exec::Pipeline::Source::disk    ? "disk"
+                  : pipeline->source == exec::Pipeline::Source::image ? "library"
+                                                                      : "compiler";
+      info.milliseconds = pipeline->milliseconds;
+      result.push_back(std::move(info));
+    }
+    return result;
+  }
+
  private:
   void check_arguments(const std::vector<array>& inputs, const std::vector<Shape>& shapes,
                        const std::vector<Dtype>& dtypes) const {
@@ -209,7 +238,29 @@ Ref<const KernelVariant> Kernel::make_variant(exec::Target& target,
   return variant;
 }
 
+// What metal_kernel returns.
+struct Call {
+  std::shared_ptr<Kernel> kernel;
+
+  std::vector<array> operator()(const std::vector<array>& inputs,
+                                const std::vector<Shape>& output_shapes,
+                                const std::vector<Dtype>& output_dtypes, Threads grid,
+                                Threads threadgroup, const TemplateArguments& template_args,
+                                std::optional<float> init_value, bool verbose,
+                                StreamOrDevice s) const {
+    return kernel->call(inputs, output_shapes, output_dtypes, grid, threadgroup, template_args,
+                        init_value, verbose, s);
+  }
+};
+
 }  // namespace
+
+std::vector<KernelInfo> kernel_info(const CustomKernelFunction& kernel) {
+  const Call* call = kernel.target<Call>();
+  if (!call)
+    throw std::invalid_argument("[kernel_info] expected a function that metal_kernel returned");
+  return call->kernel->info();
+}
 
 CustomKernelFunction metal_kernel(const std::string& name,
                                   const std::vector<std::string>& input_names,
@@ -226,14 +277,7 @@ CustomKernelFunction metal_kernel(const std::string& name,
   signature.atomic_outputs = atomic_outputs;
   signature.guard = compile_options.guard;
   signature.math = static_cast<msl::MathMode>(compile_options.math_mode);
-  auto kernel = std::make_shared<Kernel>(std::move(signature), ensure_row_contiguous);
-  return [kernel](const std::vector<array>& inputs, const std::vector<Shape>& output_shapes,
-                  const std::vector<Dtype>& output_dtypes, std::tuple<int, int, int> grid,
-                  std::tuple<int, int, int> threadgroup, const TemplateArguments& template_args,
-                  std::optional<float> init_value, bool verbose, StreamOrDevice s) {
-    return kernel->call(inputs, output_shapes, output_dtypes, grid, threadgroup, template_args,
-                        init_value, verbose, s);
-  };
+  return Call{std::make_shared<Kernel>(std::move(signature), ensure_row_contiguous)};
 }
 
 }  // namespace holdfast::fast

@@ -68,8 +68,11 @@ TEST_CASE("bad input: sources that do not compile point at the header or the bod
       {"", "threadgroup float s[2]; device float* p = s;", "body:1:39", "threadgroup float"},
       {"", "y[0] = float(T(1));", "body:1:14", "'T'"},
       {"#include <no_such_file.h>", "y[0] = 1;", "header:1:10", "no_such_file.h"},
-      {"#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>", "y[0] = 1;",
-       "header:1:10", "MetalPerformancePrimitives"},
+      {"#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>",
+       "constexpr mpp::tensor_ops::matmul2d_descriptor d(16, 32, 16); mpp::tensor_ops::m"
+       "atmul2d<d, metal::execution_simdgroup> p; auto a = p.get_left_input_cooperative_"
+       "tensor<float, float, float>(); p.run(a, a, a); y[0] = a[0];",
+       "", "MetalPerformancePrimitives"},
       {"float f(texture2d<float> t) { return 1; }", "y[0] = 1;", "header:1:9", "textures"},
       {"", "double d = x[0]; y[0] = d;", "body:1:1", "no double"},
       {"float f(int n) { return n == 0 ? 1 : f(n - 1); }", "y[0] = f(int(x[0]));", "", "recursion"},

@@ -154,9 +154,7 @@ TEST_CASE("metal_stdlib: what the language lacks is refused with a reason") {
                  "atomic<T>: T must be"));
   CHECK(contains(message("y[0] = as_type<float>(h[0]);"), "must have the same size"));
   CHECK(contains(message("", "#include <metal_texture>\n"), "metal_texture"));
-  CHECK(
-      contains(message("", "#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n"),
-               "MetalPerformancePrimitives"));
+  CHECK(contains(message("", "#include <metal_tensor>\n"), "MetalPerformancePrimitives"));
   CHECK(contains(message("float4 f = float4(half4(1));  half4 g = f;"), "no viable conversion"));
 }
 

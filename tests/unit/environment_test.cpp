@@ -52,6 +52,10 @@ TEST_CASE("environment: values") {
   CHECK(parse_one("HOLDFAST_MAX_OPS_PER_BUFFER", "1").max_ops_per_buffer == 1);
   CHECK(parse_one("HOLDFAST_MAX_MB_PER_BUFFER", "3").max_bytes_per_buffer == size_t{3} << 20);
   CHECK(!parse_one("HOLDFAST_FUSE", "0").fuse);
+  CHECK(parse_one("HOLDFAST_LOWERING", "reference").reference_lowering);
+  CHECK(!parse_one("HOLDFAST_LOWERING", "automatic").reference_lowering);
+  CHECK(error_of("HOLDFAST_LOWERING", "widened").find("automatic or reference") !=
+        std::string::npos);
   CHECK(parse_one("HOLDFAST_DISABLE_COMPILE", "1").disable_compile);
   CHECK(!parse_one("HOLDFAST_RECYCLE", "0").recycle);
   CHECK(!parse_one("HOLDFAST_RETAIN", "0").retain);

@@ -72,6 +72,8 @@ Ending run_isolated(const Limits& limits, const std::function<int(Progress&)>& w
   Ending ending;
   ending.step = progress->step();
   ending.name = progress->name();
+  ending.good = progress->good_;
+  ending.bad = progress->bad_;
   munmap(shared, sizeof(Progress));
   if (ended < 0) throw std::runtime_error("no child process could be started");
   if (WIFEXITED(state)) {

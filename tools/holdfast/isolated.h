@@ -13,18 +13,25 @@ struct Limits {
   uint64_t bytes = 0;      // of address space; 0: no bound
 };
 
+struct Ending;
+class Progress;
+Ending run_isolated(const Limits& limits, const std::function<int(Progress&)>& work);
+
 // How far a child has come: written by it, read by its parent when it is gone.
 class Progress {
  public:
   // A step begins: its bounds count from here.
   void begin(uint32_t step, const std::string& name);
+  // What came of steps, for the parent to count.
+  void count(bool good) { ++(good ? good_ : bad_); }
   uint32_t step() const { return step_; }
   const char* name() const { return name_; }
 
  private:
   friend struct Child;
+  friend Ending run_isolated(const Limits& limits, const std::function<int(Progress&)>& work);
   Limits limits_;
-  uint32_t step_ = 0;
+  uint32_t step_ = 0, good_ = 0, bad_ = 0;
   char name_[256] = {};
 };
 
@@ -33,6 +40,7 @@ struct Ending {
   std::string problem;  // by what, in that case
   uint32_t step = 0;    // the last one that began
   std::string name;
+  uint32_t good = 0, bad = 0;  // as counted
 };
 
 // Runs `work` in a child of this process and waits. The process must not have started threads yet.

@@ -55,7 +55,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
 [[noreturn]] void reject_array(const std::string& text, const std::string& why) {
   throw UsageError(
       "\"" + text + "\": " + why +
-      "; an array is NAME=DTYPE[SHAPE]:CONTENTS, as in x=f32[64,128]:random or n=u32:7");
+      "; an array is NAME=DTYPE[SHAPE]:CONTENTS, as in x=f32[64,128]:random or n=u32:7, or "
+      "NAME=FILE.npy");
 }
 
 }  // namespace
@@ -67,6 +68,10 @@ ArrayArgument parse_array(const std::string& text) {
   if (equals == 0 || equals == std::string::npos) reject_array(text, "there is no name");
   result.name = text.substr(0, equals);
   std::string rest = text.substr(equals + 1);
+  if (rest.ends_with(".npy")) {
+    result.file = rest;
+    return result;
+  }
   if (size_t colon = rest.find(':'); colon != std::string::npos) {
     result.contents = rest.substr(colon + 1);
     rest.resize(colon);
@@ -93,6 +98,11 @@ ArrayArgument parse_array(const std::string& text) {
 }
 
 array make_array(const ArrayArgument& argument, uint64_t seed) {
+  if (!argument.file.empty()) {
+    array a = contiguous(load(argument.file));
+    eval(a);
+    return a;
+  }
   const std::string& what = argument.contents;
   auto finish = [&](array a) {
     a = contiguous(astype(reshape(std::move(a), argument.shape), argument.dtype));

@@ -13,12 +13,14 @@
 
 namespace holdfast::tool {
 
-// `x=f32[64,128]:random`: a name, a dtype, a shape (none: a single value), what is in it.
+// `x=f32[64,128]:random`: a name, a dtype, a shape (none: a single value), what is in it; or
+// `x=file.npy`, where a file says all of it.
 struct ArrayArgument {
   std::string name;
   Dtype dtype = float32;
   Shape shape;
   std::string contents;  // "random", "zeros", "ones", "range", numbers with commas; empty: zeros
+  std::string file;      // where the array is; empty: the above say what it is
   std::string text;      // as it was given, for messages
 };
 

@@ -1,8 +1,12 @@
 // `holdfast kernel check` and the choice between the subcommands of `holdfast kernel`.
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
 
 #include "base/environment.h"
@@ -25,6 +29,13 @@ KernelOptions::KernelOptions() {
 
 bool KernelOptions::take(Arguments arguments, size_t& i) {
   const std::string& name = arguments[i];
+  if (name.starts_with("-I")) {
+    include_directories.push_back(name == "-I" ? value_of(arguments, i) : name.substr(2));
+    std::error_code error;
+    if (!std::filesystem::is_directory(include_directories.back(), error))
+      throw UsageError("-I: \"" + include_directories.back() + "\" is not a folder");
+    return true;
+  }
   if (name != "--lowering" && name != "--math" && name != "--instruction-set" &&
       name != "--constant" && name != "--guard") {
     return false;
@@ -69,6 +80,7 @@ bool KernelOptions::take(Arguments arguments, size_t& i) {
 void KernelOptions::apply(msl::KernelSource& source) const {
   source.math = math;
   source.constants = constants;
+  source.include_directories = include_directories;
 }
 
 const std::string& value_of(Arguments arguments, size_t& i) {
@@ -160,45 +172,87 @@ cuda::PtxOptions gpu_options(const msl::KernelInterface& kernel, const GpuTarget
   return options;
 }
 
+// What is checked, and how.
+struct Check {
+  KernelOptions options;
+  std::optional<GpuTarget> target;
+  std::vector<std::string> names;  // of kernels; empty: all of them
+  bool is_brief = false;           // one line for each kernel
+
+  bool wants(const std::string& kernel) const {
+    return names.empty() || std::find(names.begin(), names.end(), kernel) != names.end();
+  }
+};
+
+// The line that says how far it has come is for people who wait: it goes away again.
+void show_progress(size_t number, size_t count, const std::string& kernel) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r\033[K  [%zu/%zu] %s", number, count, kernel.c_str());
+  std::fflush(stderr);
+}
+void end_progress() {
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+}
+
+void check_kernel(const msl::KernelSource& source, const msl::KernelInterface& kernel,
+                  const Check& check) {
+  jit::Compiler& compiler = jit::default_compiler();
+  auto start = sync::Clock::now();
+  auto milliseconds = [&] {
+    return std::chrono::duration<double, std::milli>(sync::Clock::now() - start).count();
+  };
+  auto begin = [&] {
+    end_progress();
+    std::printf("  %s\n", kernel.entry.c_str());
+  };
+  if (check.target) {
+    const cuda::PtxKernel compiled =
+        compiler.compile_to_ptx(source, {gpu_options(kernel, *check.target)}).front();
+    const double time = milliseconds();
+    begin();
+    if (!check.is_brief) print_gpu_kernel(compiled, *check.target, time);
+  } else {
+    jit::CompiledKernel compiled = compiler.compile(source, check.options.compile);
+    const double time = milliseconds();
+    begin();
+    if (!check.is_brief) print_kernel(compiled, check.options, time);
+  }
+}
+
 // Compiles the kernels of the file from number `first` on; false when one does not compile.
-bool check_kernels(const std::string& path, const KernelOptions& options,
-                   const std::optional<GpuTarget>& target, uint32_t first, Progress& progress) {
+bool check_kernels(const std::string& path, const Check& check, uint32_t first,
+                   Progress& progress) {
   try {
     msl::KernelSource source = source_of_file(path);
-    options.apply(source);
+    check.options.apply(source);
     source.assume_missing_constants = true;
-    jit::Compiler& compiler = jit::default_compiler();
     progress.begin(listing, "");
-    std::vector<msl::KernelInterface> kernels = compiler.list(source);
+    const std::vector<msl::KernelInterface> kernels = jit::default_compiler().list(source);
     if (kernels.empty())
       std::printf("  no kernels: [[kernel]] functions, or templates with [[host_name]]\n");
+    for (const std::string& name : check.names) {
+      if (std::none_of(kernels.begin(), kernels.end(),
+                       [&](const msl::KernelInterface& kernel) { return kernel.entry == name; }))
+        throw std::runtime_error("there is no kernel \"" + name + "\"");
+    }
     bool all_good = true;
     for (uint32_t i = first; i < kernels.size(); ++i) {
       const msl::KernelInterface& kernel = kernels[i];
+      if (!check.wants(kernel.entry)) continue;
       std::fflush(stdout);
       progress.begin(i, kernel.entry);
+      show_progress(i + 1, kernels.size(), kernel.entry);
       source.kernel = source.entry = kernel.entry;
+      bool is_good = false;
       try {
-        auto start = sync::Clock::now();
-        auto milliseconds = [&] {
-          return std::chrono::duration<double, std::milli>(sync::Clock::now() - start).count();
-        };
-        if (target) {
-          const cuda::PtxKernel compiled =
-              compiler.compile_to_ptx(source, {gpu_options(kernel, *target)}).front();
-          const double time = milliseconds();
-          std::printf("  %s\n", kernel.entry.c_str());
-          print_gpu_kernel(compiled, *target, time);
-        } else {
-          jit::CompiledKernel compiled = compiler.compile(source, options.compile);
-          const double time = milliseconds();
-          std::printf("  %s\n", kernel.entry.c_str());
-          print_kernel(compiled, options, time);
-        }
+        check_kernel(source, kernel, check);
+        is_good = true;
       } catch (const std::exception& error) {
+        end_progress();
         std::printf("  %s\n    FAILED %s\n", kernel.entry.c_str(), error.what());
-        all_good = false;
       }
+      progress.count(is_good);
+      all_good = all_good && is_good;
     }
     return all_good;
   } catch (const std::exception& error) {
@@ -209,28 +263,41 @@ bool check_kernels(const std::string& path, const KernelOptions& options,
 
 // Every file has a process of its own, and one more after each kernel that ends it: no text ends
 // this one.
-bool check_file(const std::string& path, const KernelOptions& options,
-                const std::optional<GpuTarget>& target) {
+bool check_file(const std::string& path, const Check& check) {
   std::printf("%s\n", path.c_str());
+  const auto start = sync::Clock::now();
+  uint32_t good = 0, bad = 0;
   bool all_good = true;
   for (uint32_t first = 0;;) {
     Ending ending = run_isolated(
-        Limits{.seconds = options.seconds, .bytes = uint64_t{16} << 30}, [&](Progress& progress) {
-          return check_kernels(path, options, target, first, progress) ? 0 : 1;
-        });
-    if (ending.status >= 0) return all_good && ending.status == 0;
+        Limits{.seconds = check.options.seconds, .bytes = uint64_t{16} << 30},
+        [&](Progress& progress) { return check_kernels(path, check, first, progress) ? 0 : 1; });
+    good += ending.good;
+    bad += ending.bad;
+    if (ending.status >= 0) {
+      all_good = all_good && ending.status == 0;
+      break;
+    }
     all_good = false;
+    end_progress();
     if (!ending.name.empty()) std::printf("  %s\n  ", ending.name.c_str());
     std::printf("  FAILED the compiler did not survive it: %s\n", ending.problem.c_str());
-    if (ending.step == listing) return false;
+    if (ending.step == listing) break;
+    ++bad;
     first = ending.step + 1;
   }
+  if (good + bad > 1) {
+    std::printf("  %u of %u kernels compile, in %.1f s\n", good, good + bad,
+                std::chrono::duration<double>(sync::Clock::now() - start).count());
+  }
+  return all_good;
 }
 
 int run_check(Arguments arguments) {
-  KernelOptions options;
+  Check check;
+  KernelOptions& options = check.options;
+  std::optional<GpuTarget>& target = check.target;
   std::vector<std::string> files;
-  std::optional<GpuTarget> target;
   std::string assembler = cuda::find_assembler();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (options.take(arguments, i)) continue;
@@ -240,6 +307,14 @@ int run_check(Arguments arguments) {
       if (seconds < 1 || seconds > 100000)
         throw UsageError("--seconds must be a positive number, not \"" + value + "\"");
       options.seconds = static_cast<unsigned>(seconds);
+      continue;
+    }
+    if (arguments[i] == "--kernel") {
+      check.names.push_back(value_of(arguments, i));
+      continue;
+    }
+    if (arguments[i] == "--brief") {
+      check.is_brief = true;
       continue;
     }
     if (arguments[i] == "--target") {
@@ -257,7 +332,7 @@ int run_check(Arguments arguments) {
   if (target) target->assembler = assembler;
   jit::default_compiler();  // its absence is one error, not one for each file
   bool all_good = true;
-  for (const std::string& file : files) all_good = check_file(file, options, target) && all_good;
+  for (const std::string& file : files) all_good = check_file(file, check) && all_good;
   return all_good ? 0 : 1;
 }
 

@@ -9,12 +9,13 @@
 
 namespace holdfast::tool {
 
-// How a source is compiled: --lowering, --math, --instruction-set, --constant, --guard.
+// How a source is compiled: -I, --lowering, --math, --instruction-set, --constant, --guard.
 struct KernelOptions {
   KernelOptions();
   jit::CompileOptions compile;
   msl::MathMode math = msl::MathMode::safe;
   std::vector<msl::FunctionConstant> constants;
+  std::vector<std::string> include_directories;
   unsigned seconds = 120;  // of `kernel check`: processor time for a kernel
 
   // Is arguments[i] one of them? Then takes it with its value.

@@ -47,6 +47,9 @@ RunOptions parse(Arguments arguments) {
       options.inputs.push_back(parse_array(value_of(arguments, i)));
     } else if (argument == "--out") {
       options.outputs.push_back(parse_array(value_of(arguments, i)));
+      if (!options.outputs.back().file.empty())
+        throw UsageError("\"" + options.outputs.back().text +
+                         "\": an output needs a dtype and a shape, as in y=f32[64]");
     } else if (argument == "--grid") {
       options.grid = parse_grid(argument, value_of(arguments, i));
     } else if (argument == "--threadgroup") {

@@ -141,6 +141,41 @@ constexpr Row kernel_row = {
     "init_value=None, verbose=False, stream=None)",
     "Runs the kernel over a grid of threads.", "", run_kernel};
 
+Object template_value(const fast::TemplateArg& value) {
+  if (const int* number = std::get_if<int>(&value)) return Object::steal(PyLong_FromLong(*number));
+  if (const bool* flag = std::get_if<bool>(&value)) return Object::steal(PyBool_FromLong(*flag));
+  return Object::steal(new_reference(std::get<Dtype>(value)));
+}
+
+PyObject* info_of_kernel(Arguments& a) {
+  auto* kernel = reinterpret_cast<KernelObject*>(a.object(0));
+  Object list = Object::steal(PyList_New(0));
+  auto text_or_none = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  for (const fast::KernelInfo& info : fast::kernel_info(*kernel->function)) {
+    Object arguments = Object::steal(PyDict_New());
+    for (const auto& [name, value] : info.template_args) {
+      if (PyDict_SetItemString(arguments.get(), name.c_str(), template_value(value).get()) != 0)
+        throw PythonError();
+    }
+    Object row = Object::steal(
+        Py_BuildValue("{s:s,s:z,s:s,s:d,s:z,s:O,s:s}", "code", info.code.c_str(), "reason",
+                      text_or_none(info.reason), "from", info.from.c_str(), "milliseconds",
+                      info.milliseconds, "missing_barrier", text_or_none(info.missing_barrier),
+                      "template", arguments.get(), "signature", info.signature.c_str()));
+    if (PyList_Append(list.get(), row.get()) != 0) throw PythonError();
+  }
+  return list.release();
+}
+
+constexpr Row kernel_methods[] = {
+    {"info", "(self)",
+     "What became of the kernel, a dict for each kind of inputs and template arguments that it was "
+     "called with, the last one first: code (\"widened\", or \"reference\": one thread at a time, "
+     "slowly), the reason for that, where it came from (compiler, disk, library), how many "
+     "milliseconds that took, a missing barrier, the template arguments, the generated signature.",
+     "", info_of_kernel},
+};
+
 PyObject* call_kernel(PyObject* self, PyObject* arguments, PyObject* keywords) {
   static const Signature& signature = *new Signature(parse_signature(kernel_row.signature));
   // By keyword only, but for the kernel itself.
@@ -265,6 +300,7 @@ constexpr Row rows[] = {
 void add_fast(PyObject* module) {
   static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A kernel that metal_kernel made.")},
                                 {Py_tp_call, reinterpret_cast<void*>(call_kernel)},
+                                {Py_tp_methods, Methods<kernel_methods>::methods("CustomKernel")},
                                 {Py_tp_dealloc, reinterpret_cast<void*>(delete_kernel)},
                                 {0, nullptr}};
   static PyType_Spec spec = {"holdfast.core.fast.CustomKernel", sizeof(KernelObject), 0,

@@ -75,6 +75,9 @@ class CpuTarget final : public Target {
     return {jit::image_name(set_)};
   }
 
+  uint64_t reference_variant() const override {
+    return static_cast<uint64_t>(jit::Lowering::reference);
+  }
   uint64_t checked_variant() const override {
     return static_cast<uint64_t>(jit::Lowering::checked);
   }

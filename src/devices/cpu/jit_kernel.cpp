@@ -2,6 +2,14 @@
 
 namespace holdfast::exec {
 
+PipelineReport JitKernel::report() const {
+  const jit::CompiledKernel& kernel = pipeline_->kernel();
+  PipelineReport report{"widened", kernel.remark, kernel.race};
+  if (kernel.lowering == jit::Lowering::reference) report.code = "reference";
+  if (kernel.lowering == jit::Lowering::checked) report.code = "checked";
+  return report;
+}
+
 void JitKernel::check(const Dispatch& dispatch) const {
   jit::check_dispatch(*pipeline_, arguments_of(dispatch));
 }

@@ -13,6 +13,7 @@ class JitKernel final : public CpuKernel {
   explicit JitKernel(Ref<jit::CpuPipeline> pipeline) : pipeline_(std::move(pipeline)) {}
   const std::string& name() const override { return pipeline_->name(); }
   const msl::KernelInterface& interface() const override { return pipeline_->interface(); }
+  PipelineReport report() const override;
   void check(const Dispatch& dispatch) const override;
   void begin(jit::DispatchArguments& arguments) const override;
   void run_groups(const jit::DispatchArguments& arguments, int64_t begin,

@@ -28,6 +28,7 @@ class GpuKernel final : public exec::Pipeline {
 
   const std::string& name() const override { return name_; }
   const msl::KernelInterface& interface() const override { return kernel_.interface; }
+  exec::PipelineReport report() const override { return {"PTX", "", ""}; }
   void check(const exec::Dispatch& dispatch) const override;
 
   bool is_guarded() const { return kernel_.guarded; }

@@ -42,6 +42,10 @@ std::string check_call(const llvm::CallBase& call) {
   const llvm::Function* callee = call.getCalledFunction();
   if (callee == nullptr) return "calls through pointers are not part of the language";
   if (is_generic_intrinsic(*callee) || is_shared_function(*callee)) return {};
+  if (callee->getName() == "__hf_needs_performance_primitives") {
+    return "uses mpp::tensor_ops: MetalPerformancePrimitives are not available here, use "
+           "simdgroup_matrix";
+  }
   if (!is_intrinsic_row(callee->getName())) {
     return "calls " + quoted(callee->getName()) + ", which is declared but not defined";
   }

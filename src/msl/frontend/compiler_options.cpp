@@ -3,7 +3,10 @@
 #include <clang/Basic/TargetInfo.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Lex/HeaderSearchOptions.h>
 #include <llvm/Support/raw_ostream.h>
+
+#include <filesystem>
 
 namespace holdfast::msl {
 
@@ -19,8 +22,7 @@ void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& 
       // missing return.
       "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return",
       // No file of this machine.
-      "-nostdsysteminc", "-nobuiltininc", "-internal-isystem", include_folder, "-iquote",
-      user_folder,
+      "-nostdsysteminc", "-nobuiltininc", "-internal-isystem", include_folder,
       // Our passes run instead of clang's. Bounds for sources that do not end.
       "-O2", "-disable-llvm-passes", "-ftemplate-depth=512", "-fconstexpr-steps=1000000",
       "-ferror-limit", "50", "-w", "-fno-caret-diagnostics"};
@@ -33,6 +35,16 @@ void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& 
   compiler.getDiagnostics().setIgnoreAllWarnings(true);
   compiler.createFileManager(&files);
   compiler.createSourceManager(compiler.getFileManager());
+}
+
+void set_search_path(clang::CompilerInstance& compiler, const KernelSource& source) {
+  if (source.directory.empty()) return;
+  auto add = [&](const std::string& folder, clang::frontend::IncludeDirGroup group) {
+    compiler.getHeaderSearchOpts().AddPath(
+        std::filesystem::absolute(folder).lexically_normal().string(), group, false, true);
+  };
+  add(source.directory, clang::frontend::Quoted);
+  for (const std::string& folder : source.include_directories) add(folder, clang::frontend::Angled);
 }
 
 std::string source_preamble(const KernelSource& source) {

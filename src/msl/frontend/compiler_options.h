@@ -19,6 +19,9 @@ namespace holdfast::msl {
 // Makes `compiler` ready to execute an action.
 void set_up(clang::CompilerInstance& compiler, KernelFiles& files, Diagnostics& diagnostics);
 
+// Where #include looks, for a source that came from a file.
+void set_search_path(clang::CompilerInstance& compiler, const KernelSource& source);
+
 // What stands before the user's text beside the prelude: the math mode, and the values of function
 // constants. One line.
 std::string source_preamble(const KernelSource& source);

@@ -1,10 +1,12 @@
 #include "msl/frontend/diagnostics.h"
 
+#include <clang/AST/DeclCXX.h>
 #include <clang/AST/Type.h>
 #include <clang/Basic/DiagnosticSema.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 #include <llvm/ADT/SmallString.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/Path.h>
 
 #include <algorithm>
@@ -65,6 +67,8 @@ void Diagnostics::HandleDiagnostic(clang::DiagnosticsEngine::Level level,
   } else {
     entries_.push_back({std::move(place), in_words_of_metal(message.str().str()), {}});
     if (diagnostic.getID() == clang::diag::err_bad_cxx_cast_generic) note_refused_cast(diagnostic);
+    if (diagnostic.getID() == clang::diag::err_typecheck_cond_incompatible_operands)
+      note_refused_choice(diagnostic);
   }
 }
 
@@ -77,9 +81,25 @@ void Diagnostics::note_refused_cast(const clang::Diagnostic& diagnostic) {
   };
   const bool mixes = (type(1)->isFloat16Type() && type(2)->isBFloat16Type()) ||
                      (type(1)->isBFloat16Type() && type(2)->isFloat16Type());
-  if (!mixes) return;
-  const clang::SourceManager& manager = diagnostic.getSourceManager();
-  const clang::CharSourceRange operand = diagnostic.getRanges()[1];
+  if (mixes) note_operand(diagnostic.getSourceManager(), diagnostic.getRanges()[1]);
+}
+
+// `c ? x : y` of one class in two address spaces. clang's arguments are the two types; its ranges
+// the operands.
+void Diagnostics::note_refused_choice(const clang::Diagnostic& diagnostic) {
+  if (!diagnostic.hasSourceManager() || diagnostic.getRanges().size() < 2) return;
+  auto type = [&](unsigned argument) {
+    return clang::QualType::getFromOpaquePtr(
+        reinterpret_cast<void*>(diagnostic.getRawArg(argument)));
+  };
+  const clang::CXXRecordDecl* record = type(0)->getAsCXXRecordDecl();
+  if (record == nullptr || type(1)->getAsCXXRecordDecl() != record) return;
+  for (int operand : {0, 1})
+    note_operand(diagnostic.getSourceManager(), diagnostic.getRanges()[operand]);
+}
+
+void Diagnostics::note_operand(const clang::SourceManager& manager,
+                               clang::CharSourceRange operand) {
   clang::SourceLocation first = operand.getBegin(), last = operand.getEnd();
   // An operand that a macro writes is changed in the macro; where an argument of the macro is a
   // part of it, the parameter stands for the argument.
@@ -171,6 +191,36 @@ Diagnostics::Place Diagnostics::locate(const clang::SourceManager* manager,
   return place;
 }
 
+// The word `name`, and no part of a longer one.
+bool Diagnostics::names(llvm::StringRef line, llvm::StringRef name) {
+  auto is_letter = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  for (size_t at = 0; (at = line.find(name, at)) != llvm::StringRef::npos; ++at) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !is_letter(line[at - 1])) && (end == line.size() || !is_letter(line[end])))
+      return true;
+  }
+  return false;
+}
+
+// How the inputs that the line of an error names were declared, where that may be the reason.
+std::string Diagnostics::about_inputs(const Place& place, const std::string& message) const {
+  std::string notes;
+  for (const DeclaredInput& input : source_.declared) {
+    if (!names(place.source_line, input.name)) continue;
+    const std::string start = "\nnote: input '" + input.name + "' has ";
+    const std::string declared = " it is declared '" + input.declaration + "'";
+    if (input.ndim == 0) {
+      notes += start + "no dimensions:" + declared + ", a value that is used without [ ]";
+    } else if (message.find("constant ") != std::string::npos) {
+      notes += start + std::to_string(input.size) +
+               (input.size == 1 ? " element, and fewer than 8:" : " elements, fewer than 8:") +
+               declared + ", in constant memory" +
+               (input.size == 1 ? "; its value is " + input.name + "[0]" : "");
+    }
+  }
+  return notes;
+}
+
 std::string Diagnostics::text() const {
   std::string result = "[" + source_.kernel + "] ";
   auto position = [](const Place& place) {
@@ -205,7 +255,8 @@ std::string Diagnostics::text() const {
       }
     }
     if (place->kind == Place::Kind::user) {
-      result += position(*place) + "error: " + entry.message + where + with_line(*place);
+      result += position(*place) + "error: " + entry.message + where + with_line(*place) +
+                about_inputs(*place, entry.message);
     } else {
       result += "error: " + entry.message + where;
     }

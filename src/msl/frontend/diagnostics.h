@@ -26,8 +26,8 @@ class Diagnostics : public clang::DiagnosticConsumer {
   void error(const clang::SourceManager& manager, clang::SourceLocation location,
              const std::string& message);
   bool has_errors() const { return !entries_.empty(); }
-  // Adds the operands of casts between half and bfloat that clang refused; false when there is none
-  // that `met` does not have yet.
+  // Adds the operands of casts between half and bfloat, and of choices between one class in two
+  // address spaces, that clang refused; false when there is none that `met` does not have yet.
   bool add_operands(CastOperands& met) const;
   // All errors: "[kernel] body:3:7: error: …", the line, a caret, notes.
   std::string text() const;
@@ -47,8 +47,12 @@ class Diagnostics : public clang::DiagnosticConsumer {
   };
 
   void note_refused_cast(const clang::Diagnostic& diagnostic);
+  void note_refused_choice(const clang::Diagnostic& diagnostic);
+  void note_operand(const clang::SourceManager& manager, clang::CharSourceRange operand);
   Place locate(const clang::SourceManager* manager, clang::SourceLocation location) const;
   Place locate_in_text(size_t position) const;
+  static bool names(llvm::StringRef line, llvm::StringRef name);
+  std::string about_inputs(const Place& place, const std::string& message) const;
   static Place place_in(const std::string& name, llvm::StringRef text, size_t position);
 
   const KernelSource& source_;

@@ -126,7 +126,10 @@ void EntryBuilder::reach() {
     }
   }
   auto wrap = [&](const Kernel& kernel, const std::string& symbol) {
-    if (kernel.problem.empty()) return inject_wrapper(kernel, symbol);
+    if (kernel.problem.empty()) {
+      instantiate(kernel);
+      return inject_wrapper(kernel, symbol);
+    }
     diagnostics_.error(compiler_.getSourceManager(), kernel.problem_location, kernel.problem);
   };
   if (wrappers_ == Wrappers::selected && selected_ != nullptr) wrap(*selected_, entry_symbol);
@@ -253,6 +256,16 @@ void EntryBuilder::describe_parameter(const clang::FunctionDecl* pattern, unsign
     argument.slot = static_cast<uint32_t>(slot->number);
   }
   kernel.interface.arguments.push_back(std::move(argument));
+}
+
+// The token pass makes declarations of explicit instantiations.
+void EntryBuilder::instantiate(const Kernel& kernel) {
+  auto* function = const_cast<clang::FunctionDecl*>(kernel.function);
+  if (function->getTemplateSpecializationKind() != clang::TSK_ExplicitInstantiationDeclaration)
+    return;
+  const clang::SourceLocation location = function->getPointOfInstantiation();
+  function->setTemplateSpecializationKind(clang::TSK_ExplicitInstantiationDefinition, location);
+  compiler_.getSema().InstantiateFunctionDefinition(location, function, false, true);
 }
 
 // extern "C" void __hf_entry(<buffers>) { <kernel>(<buffers and attributes>); }

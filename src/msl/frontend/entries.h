@@ -61,6 +61,7 @@ class EntryBuilder {
   void describe(const clang::FunctionDecl* function);
   void describe_parameter(const clang::FunctionDecl* pattern, unsigned index, Kernel& kernel);
   void assign_slots(Kernel& kernel);
+  void instantiate(const Kernel& kernel);
   void inject_wrapper(const Kernel& kernel, const std::string& symbol);
 
   clang::CompilerInstance& compiler_;

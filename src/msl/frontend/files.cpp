@@ -39,38 +39,42 @@ class ContentFile : public llvm::vfs::File {
 
 }  // namespace
 
-KernelFiles::KernelFiles(std::string directory, const std::vector<FunctionConstant>& constants,
-                         const CastOperands& met)
-    : directory_(std::move(directory)), constants_(constants), met_(met) {}
+KernelFiles::KernelFiles(const KernelSource& source, const CastOperands& met)
+    : source_(source), met_(met) {}
 
 const KernelFiles::UserFile* KernelFiles::user_file(llvm::StringRef path) const {
   auto found = user_files_.find(path.str());
   return found == user_files_.end() ? nullptr : &found->second;
 }
 
-const KernelFiles::UserFile* KernelFiles::load_user_file(const std::string& normal) {
-  if (directory_.empty()) return nullptr;
-  if (auto found = user_files_.find(normal); found != user_files_.end()) return &found->second;
-  // Links may not lead out of the directory either.
-  std::error_code error;
-  const std::string name = normal.substr(std::string(user_folder).size() + 1);
-  const auto root = std::filesystem::canonical(directory_, error);
-  if (error) return nullptr;
-  const auto file = std::filesystem::canonical(root / name, error);
-  if (error || !std::filesystem::is_regular_file(file, error)) return nullptr;
-  const auto [end, unused] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
-  if (end != root.end() || std::filesystem::file_size(file, error) > largest_file || error) {
-    return nullptr;
+// From the folder that it was found from; else the whole path.
+std::string KernelFiles::shown_name(const std::string& path) const {
+  auto below = [&](const std::string& folder) {
+    const std::string start = std::filesystem::absolute(folder).lexically_normal().string() + "/";
+    return llvm::StringRef(path).starts_with(start) ? path.substr(start.size()) : std::string();
+  };
+  std::string name = below(source_.directory);
+  for (const std::string& folder : source_.include_directories) {
+    if (name.empty()) name = below(folder);
   }
-  std::ifstream stream(file, std::ios::binary);
+  return name.empty() ? path : name;
+}
+
+const KernelFiles::UserFile* KernelFiles::load_user_file(const std::string& path) {
+  if (source_.directory.empty()) return nullptr;
+  if (auto found = user_files_.find(path); found != user_files_.end()) return &found->second;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) || error) return nullptr;
+  if (std::filesystem::file_size(path, error) > largest_file || error) return nullptr;
+  std::ifstream stream(path, std::ios::binary);
   UserFile loaded;
-  loaded.name = name;
+  loaded.name = shown_name(path);
   loaded.original.assign(std::istreambuf_iterator<char>(stream), {});
   if (stream.bad()) return nullptr;
-  const auto met = met_.find(normal);
-  loaded.rewritten = rewrite_tokens(loaded.original, constants_,
+  const auto met = met_.find(path);
+  loaded.rewritten = rewrite_tokens(loaded.original, source_.constants,
                                     met == met_.end() ? std::set<TextRange>{} : met->second);
-  return &user_files_.emplace(normal, std::move(loaded)).first->second;
+  return &user_files_.emplace(path, std::move(loaded)).first->second;
 }
 
 bool KernelFiles::find(const llvm::Twine& path, std::string& normal, llvm::StringRef& content) {
@@ -93,11 +97,11 @@ bool KernelFiles::find(const llvm::Twine& path, std::string& normal, llvm::Strin
     }
     return false;
   }
-  if (name.starts_with(llvm::StringRef(user_folder).str() + "/")) {
-    if (const UserFile* file = load_user_file(normal)) {
-      content = file->rewritten.text;
-      return true;
-    }
+  // The folder of the main text is a name, not a folder.
+  if (name.starts_with(llvm::StringRef(user_folder).str() + "/")) return false;
+  if (const UserFile* file = load_user_file(normal)) {
+    content = file->rewritten.text;
+    return true;
   }
   return false;
 }
@@ -111,8 +115,9 @@ llvm::ErrorOr<llvm::vfs::Status> KernelFiles::status(const llvm::Twine& path) {
   // Folders on the way to our files exist.
   const std::string prefix = normal == "/" ? normal : normal + "/";
   const std::string includes = std::string(include_folder) + "/";
-  bool is_folder = llvm::StringRef(includes).starts_with(prefix) ||
-                   (!directory_.empty() && llvm::StringRef(normal).starts_with(user_folder));
+  std::error_code error;
+  bool is_folder = llvm::StringRef(includes).starts_with(prefix) || normal == user_folder ||
+                   (!source_.directory.empty() && std::filesystem::is_directory(normal, error));
   for (const EmbeddedFile& file : embedded_files()) {
     is_folder = is_folder || llvm::StringRef(includes + file.name).starts_with(prefix);
   }

@@ -1,5 +1,5 @@
-// The files that clang may see: our embedded headers, one precompiled prelude, and what lies beside
-// a .metal file. No other file of the machine can be included.
+// The files that clang may see: our embedded headers, one precompiled prelude, and, of a source
+// that came from a file, whatever it includes. Other sources cannot include a file of the machine.
 #pragma once
 
 #include <llvm/ADT/IntrusiveRefCntPtr.h>
@@ -34,15 +34,15 @@ using CastOperands = std::map<std::string, std::set<TextRange>>;
 
 class KernelFiles : public llvm::vfs::FileSystem {
  public:
-  // `directory`: where files of the user's may be read, empty for nowhere.
-  KernelFiles(std::string directory, const std::vector<FunctionConstant>& constants,
-              const CastOperands& met);
+  // Of `source`: where it came from (KernelSource::directory, else no file can be read), and its
+  // function constants.
+  KernelFiles(const KernelSource& source, const CastOperands& met);
   void set_precompiled(llvm::MemoryBufferRef prelude) { precompiled_ = prelude; }
 
-  // A file of the user's that was included, by its path in this file system.
+  // A file that was included, by its path.
   struct UserFile {
     std::string name;      // as diagnostics print it
-    std::string original;  // what the user wrote
+    std::string original;  // its contents
     RewrittenText rewritten;
   };
   const UserFile* user_file(llvm::StringRef path) const;
@@ -58,10 +58,10 @@ class KernelFiles : public llvm::vfs::FileSystem {
  private:
   // The content of the file at `path`; false when there is none.
   bool find(const llvm::Twine& path, std::string& normal, llvm::StringRef& content);
-  const UserFile* load_user_file(const std::string& normal);
+  const UserFile* load_user_file(const std::string& path);
+  std::string shown_name(const std::string& path) const;
 
-  std::string directory_;
-  const std::vector<FunctionConstant>& constants_;
+  const KernelSource& source_;
   const CastOperands& met_;
   llvm::MemoryBufferRef precompiled_;
   std::map<std::string, UserFile> user_files_;

@@ -128,13 +128,13 @@ class ParseKernels : public clang::ASTFrontendAction {
 }
 
 // Runs clang over `source`. `use` gets what came of it, while clang still lives. False when clang
-// refused casts that may go through float: `met` has gained their operands for another try.
+// refused casts and choices that __hf_meet makes possible: `met` has gained their operands for
+// another try.
 template <typename Use>
 bool try_parse(const KernelSource& source, llvm::LLVMContext* context, Wrappers wrappers,
                bool with_lines, CastOperands& met, Use use) {
   RewrittenText main = rewrite_tokens(source.text, source.constants, met[""]);
-  llvm::IntrusiveRefCntPtr<KernelFiles> files(
-      new KernelFiles(source.directory, source.constants, met));
+  llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles(source, met));
   Diagnostics diagnostics(source, main, *files);
   AttributeTable attributes;
   AttributeScope scope(attributes);
@@ -153,6 +153,7 @@ bool try_parse(const KernelSource& source, llvm::LLVMContext* context, Wrappers 
 
   clang::CompilerInstance compiler;
   set_up(compiler, *files, diagnostics);
+  set_search_path(compiler, source);
   if (with_lines) compiler.getCodeGenOpts().setDebugInfo(llvm::codegenoptions::LocTrackingOnly);
   if (precompiled.getBufferSize() > 0) {
     files->set_precompiled(precompiled);

@@ -94,7 +94,7 @@ std::string make(Prelude prelude) {
     source.text = std::string("#include <") + prelude_header(prelude) + ">\n";
     const RewrittenText main;
     const CastOperands met;
-    llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles("", source.constants, met));
+    llvm::IntrusiveRefCntPtr<KernelFiles> files(new KernelFiles(source, met));
     Diagnostics diagnostics(source, main, *files);
     clang::CompilerInstance compiler;
     set_up(compiler, *files, diagnostics);

@@ -194,6 +194,7 @@ void prepare(llvm::Module& module, llvm::Function& entry, MathMode math,
   answer(module, "__hf_has_approximations", traits.has_approximations);
   answer(module, "__hf_has_tile_instructions", traits.has_tile_instructions);
   answer(module, "__hf_has_tile_memory", traits.has_tile_memory);
+  answer(module, "__hf_has_log", !traits.drops_messages);
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     function.setLinkage(&function == &entry ? llvm::GlobalValue::ExternalLinkage
@@ -390,6 +391,27 @@ std::string run_passes(llvm::Module& module, llvm::Function& entry, ScalarForm f
   return {};
 }
 
+// Formats of messages become the strings themselves. Returns what is wrong, as make_scalar does.
+std::string find_formats(llvm::Module& module) {
+  llvm::Function* log = module.getFunction("__hf_log");
+  if (log == nullptr) return {};
+  for (llvm::User* user : log->users()) {
+    auto* call = llvm::dyn_cast<llvm::CallInst>(user);
+    if (call == nullptr || call->getCalledFunction() != log) continue;
+    auto* text = llvm::dyn_cast<llvm::GlobalVariable>(call->getArgOperand(0)->stripPointerCasts());
+    auto* bytes = text != nullptr && text->hasDefinitiveInitializer()
+                      ? llvm::dyn_cast<llvm::ConstantDataSequential>(text->getInitializer())
+                      : nullptr;
+    const bool is_empty = text != nullptr && text->hasDefinitiveInitializer() &&
+                          text->getInitializer()->isNullValue();
+    if (!is_empty && (bytes == nullptr || !bytes->isCString())) {
+      return "the format of a message (os_log) must be a string literal";
+    }
+    if (text->getAddressSpace() == address_space::constant) call->setArgOperand(0, text);
+  }
+  return {};
+}
+
 // Flags of fast modes have done their work: what is left must compute the same in every lowering.
 // A path that C++ says is never taken ends the thread instead of running into what follows.
 void finish(llvm::Function& function, const LoweringTraits& traits) {
@@ -499,6 +521,7 @@ std::string make_scalar(llvm::Module& module, const char* symbol, MathMode math,
   store_threadgroup_addresses(module);
   prepare(module, *entry, math, traits);
   if (std::string problem = run_passes(module, *entry, form); !problem.empty()) return problem;
+  if (std::string problem = find_formats(module); !problem.empty()) return problem;
   finish(module, *entry, traits);
   entry->setName(interface.entry);
   describe(module, *entry, interface);

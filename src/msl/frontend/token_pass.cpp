@@ -118,6 +118,8 @@ class Rewriter {
         return i + 1;
       case Kind::name:
         if (t == "is_function_constant_defined") return defined_query(i);
+        if (t == "template") explicit_instantiation(i);
+        if (t == "struct" || t == "class" || t == "union") class_name(i);
         if (t == "coherent" && text(i + 1) == "(" && text(i + 3) == ")") {
           for (size_t j = i; j < i + 4; ++j) remove(j);
           return i + 4;
@@ -133,20 +135,52 @@ class Rewriter {
     if (t == "(") ++depth_;
     if (t == ")") {
       depth_ = std::max(0, depth_ - 1);
+      if (i > class_at_) declared_class_ = {};
       return member_space(i);
     }
     if (t == "{") {
       // Parentheses do not reach through braces, except those of a lambda or a statement in a call.
       depths_.push_back(depth_);
       depth_ = 0;
-      members_.emplace_back();
+      members_.push_back({declared_class_, {}});
+      declared_class_ = {};
     }
     if (t == "}" && !depths_.empty()) {
       depth_ = depths_.back();
       depths_.pop_back();
       members_.pop_back();
     }
+    if (t == ";" || t == "=") declared_class_ = {};
     return i + 1;
+  }
+
+  // `template [[host_name("f_float")]] …`: declares the kernel, and instantiates it only when it is
+  // asked for (EntryBuilder). The attribute is found in the bodies of macros, too.
+  void explicit_instantiation(size_t i) {
+    if (text(i + 1) != "[" || text(i + 2) != "[" || (i > 0 && text(i - 1) == "extern")) return;
+    const size_t after = after_closing(i + 1);
+    for (size_t j = i + 3; j < after; ++j) {
+      if (text(j) != "host_name" && text(j) != "kernel") continue;
+      replace(tokens_[i].begin, tokens_[i].begin, "extern ");
+      return;
+    }
+  }
+
+  // The name that follows `struct` at `i`, for the braces that may follow that.
+  void class_name(size_t i) {
+    size_t j = i + 1;
+    for (;;) {
+      if (text(j) == "alignas" && text(j + 1) == "(") {
+        j = after_closing(j + 1);
+      } else if (text(j) == "[" && text(j + 1) == "[") {
+        j = after_closing(j);
+      } else {
+        break;
+      }
+    }
+    if (!is_kind(j, Kind::name)) return;
+    declared_class_ = text(j);
+    class_at_ = j;
   }
 
   // Puts a call around whole tokens. Edits inside the operand stay inside the call.
@@ -283,10 +317,20 @@ class Rewriter {
             "[[" + standard + "]] __attribute__((" + metal + "))");
   }
 
-  // `constant T name [[function_constant(n)]];`: the value follows the declarator.
+  // `constant T name [[function_constant(n)]];`: the value follows the declarator, and may have a
+  // default. It need not be known when a `constexpr` is checked, so that word goes.
   void function_constant(size_t open, size_t after,
                          const std::vector<std::pair<size_t, size_t>>& items) {
-    if (open == 0 || !is_kind(open - 1, Kind::name) || text(after) != ";") return;
+    if (open == 0 || !is_kind(open - 1, Kind::name)) return;
+    size_t end_of_declaration = after;
+    if (text(after) == "=") {
+      while (end_of_declaration < tokens_.size() && text(end_of_declaration) != ";") {
+        const std::string_view t = text(end_of_declaration);
+        end_of_declaration = t == "(" || t == "{" || t == "[" ? after_closing(end_of_declaration)
+                                                              : end_of_declaration + 1;
+      }
+    }
+    if (text(end_of_declaration) != ";") return;
     for (auto [name, end] : items) {
       if (text(name) != "function_constant" || end <= name + 3) continue;
       const std::string variable(text(open - 1));
@@ -295,9 +339,17 @@ class Rewriter {
       for (const FunctionConstant& constant : constants_) {
         if (constant.name == variable) index = std::to_string(constant.index);
       }
-      const size_t end_of_declaration = tokens_[after].begin;
-      replace(end_of_declaration, end_of_declaration, " = __hf_function_constant<" + index + ">()");
-      replace(tokens_[after].end, tokens_[after].end,
+      const SourceToken& semicolon = tokens_[end_of_declaration];
+      if (text(after) == "=") {
+        replace(tokens_[after].end, tokens_[after].end,
+                " __hf_function_constant_with_default<" + index + ">() =");
+      } else {
+        replace(semicolon.begin, semicolon.begin, " = __hf_function_constant<" + index + ">()");
+      }
+      for (size_t j = open - 1; j-- > 0 && (is_kind(j, Kind::name) || text(j) == ":");) {
+        if (text(j) == "constexpr") remove(j);
+      }
+      replace(semicolon.end, semicolon.end,
               " enum { __hf_is_defined_" + variable + " = __hf_function_constant_value<" + index +
                   ">::defined };");
     }
@@ -337,32 +389,50 @@ class Rewriter {
   // `)` at `i`: the address space of a member function may follow, among other qualifiers.
   size_t member_space(size_t i) {
     size_t j = i + 1;
-    bool has_space = false, is_const = false;
+    std::string qualifiers;
+    bool has_space = false, is_constant = false;
     for (; is_kind(j, Kind::name); ++j) {
       const std::string_view t = text(j);
       if (is_address_space(t)) {
         has_space = true;
-      } else if (t == "const") {
-        is_const = true;
-      } else if (t != "volatile" && t != "noexcept") {
+        is_constant = is_constant || t == "constant";
+      } else if (t == "const" || t == "volatile") {
+        qualifiers += std::string(t) + " ";
+      } else if (t != "noexcept") {
         return i + 1;
       }
     }
     const std::string_view t = text(j);
     if (!has_space || (t != "{" && t != ";" && t != "=" && t != ":" && t != "-")) return i + 1;
-    if (const size_t after = duplicate_member(i, j, is_const)) return after;
+    // What lies in constant memory is const. A constructor has no such qualifiers.
+    const bool adds_const =
+        is_constant && qualifiers.find("const ") == std::string::npos && !is_constructor(i);
+    if (adds_const) qualifiers += "const ";
+    if (const size_t after = duplicate_member(i, j, qualifiers)) return after;
+    bool has_const = !adds_const;
     for (size_t k = i + 1; k < j; ++k) {
       if (!is_address_space(text(k))) continue;
-      const bool adds_const = text(k) == "constant" && !is_const;
-      replace(tokens_[k].begin, tokens_[k].end, adds_const ? "const" : "");
+      replace(tokens_[k].begin, tokens_[k].end, has_const ? "" : "const");
+      has_const = true;
     }
     return j;
+  }
+
+  // Whether the `)` at `close` ends the parameters of a constructor.
+  bool is_constructor(size_t close) const {
+    if (members_.empty() || members_.back().class_name.empty()) return false;
+    int depth = 0;
+    for (size_t j = close + 1; j-- > 0;) {
+      if (text(j) == ")") ++depth;
+      if (text(j) == "(" && --depth == 0) return j > 0 && text(j - 1) == members_.back().class_name;
+    }
+    return false;
   }
 
   // Members that differ only in the address space of `this` are one function for us: the first
   // stays. `close` is the `)` of the parameters, `end` the token after the qualifiers. Returns the
   // token after what was removed, or 0.
-  size_t duplicate_member(size_t close, size_t end, bool is_const) {
+  size_t duplicate_member(size_t close, size_t end, const std::string& qualifiers) {
     if (members_.empty()) return 0;
     size_t begin = close;
     while (begin > 0) {
@@ -375,9 +445,9 @@ class Rewriter {
       }
       --begin;
     }
-    std::string key = is_const ? "const " : "";
+    std::string key = qualifiers;
     for (size_t k = begin; k <= close; ++k) key += std::string(text(k)) + " ";
-    if (members_.back().insert(key).second) return 0;
+    if (members_.back().seen.insert(key).second) return 0;
     // Remove the whole definition, keeping its lines.
     size_t last = end;
     while (last < tokens_.size() && text(last) != ";" && text(last) != "{") ++last;
@@ -420,7 +490,13 @@ class Rewriter {
   std::vector<Edit> edits_;  // by begin; of one place, in the order they were made
   int depth_ = 0;            // of parentheses, inside the innermost braces
   std::vector<int> depths_;
-  std::vector<std::set<std::string>> members_;  // one per open brace
+  struct Members {
+    std::string_view class_name;  // empty: no class
+    std::set<std::string> seen;
+  };
+  std::vector<Members> members_;     // one per open brace
+  std::string_view declared_class_;  // by the last `struct`, until something else follows
+  size_t class_at_ = 0;
 };
 
 }  // namespace

@@ -6,8 +6,10 @@
 //                  In lists with standard attributes only Metal's leave the list.
 //   device T x[4]  as a parameter: device T* x
 //   f() const device {   the address space of a member function is dropped: `this` converts to the
-//   generic space constant bool b [[function_constant(0)]];   gets its value #pragma METAL fp …
-//   becomes #pragma clang fp …
+//                  generic space. Of members that differ in nothing else, the first stays
+//   constant bool b [[function_constant(0)]];   gets its value
+//   template [[host_name("f")]] …   becomes extern template …: a declaration
+//   #pragma METAL fp …   becomes #pragma clang fp …
 //   half(b)        half(__hf_meet(b)) where b is a bfloat, which clang does not cast: the front-end
 //   learns from clang which casts these are, and calls the pass again with their operands
 // Everything else, comments and line ends too, stays where it is, so that a position in the result

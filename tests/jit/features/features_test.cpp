@@ -128,6 +128,45 @@ std::string cell(std::string text) {
   return text;
 }
 
+// What the table cannot say.
+constexpr const char* about_headers = R"(## What headers and `.metal` files use
+
+Beside the language above, headers that kernels include, and files with many kernels, use what is below. Each row is a file of `tests/msl/data/features`, which uses it
+as such headers do; its kernels are compiled and run by both lowerings.
+
+| file | what it uses |
+|---|---|
+| `fast_math.metal` | `__METAL_MAYBE_FAST_MATH__`, `__METAL_FAST_MATH__`, `__METAL_PRECISE_MATH__`, and the functions that take them: `__metal_exp(x, mode)`, `__metal_simd_sum(x)`, … |
+| `logging.metal` | `<metal_logging>`: `metal::os_log`, `os_log_default` |
+| `address_spaces.metal` | members and constructors that are overloaded by address space, objects in constant memory, `remove_addrspace_t` |
+| `choices.metal` | `c ? x : y` of one class in two address spaces |
+| `function_constants.metal` | function constants with defaults, and `constexpr` ones |
+| `uniforms.metal` | `uniform<T>`, `make_uniform`; `thread_scope_device` and its kind |
+| `traits.metal` | the rest of `<metal_type_traits>`, `_disjunction` |
+| `vectors.metal` | all constructors of vectors |
+| `names.metal` | names that Metal leaves to programs: `forward`, `move`, `swap`, … are theirs |
+| `many_kernels.metal` | many instantiations with `[[host_name]]`: one is compiled when it is asked for, and another's errors are not its own |
+| `performance_primitives.metal` | a file with kernels that need MetalPerformancePrimitives, which are refused one by one |
+| `includes.metal` | `#include "…"` beside the file that says it, then in the folders of `-I`; `#include <…>` in those |
+
+## Messages
+
+`metal::os_log` prints a line on stderr for each thread that sends a message, with the kernel's name: `holdfast: [my_kernel] debug: thread 5, x = 0.5`. A message has up to
+8 values (a `float4` is four of them, printed by `%v4f`); its format must be a string literal; the subsystem and the category are not shown. After 10 000 messages of
+a kernel no more are. On an NVIDIA GPU messages go nowhere, and cost nothing.
+
+## Tuning and looking for bugs
+
+- `holdfast kernel check FILE` says of each kernel whether it is widened, and why not; `--kernel NAME` looks at one, `--brief` prints a line each, `-I DIR` says where
+  headers are. From Python, `kernel.info()` of a function that `metal_kernel` returned says it for each kind of inputs that it was called with, with the time that it took.
+- `HOLDFAST_LOWERING=reference` runs custom kernels one thread at a time, as they are written: a result that it changes is a bug of ours; one that it does not is the kernel's.
+- `holdfast kernel run FILE --in x=values.npy …` runs a kernel on arrays from files.
+- A loop `for (j = lane; j < D; j += 256)` is the same for all lanes of a simdgroup where D, known when the kernel is compiled, is a multiple of 32: nothing is masked in it.
+- A table of up to 32 entries that is read at an index of few bits, `table[(word >> k) & 15]`, is held in registers and permuted, not gathered (AVX2 and AVX-512). The table may
+  be an argument: the index bounds how much of it is read.
+
+)";
+
 std::string markdown() {
   std::string text =
       "# The Metal Shading Language in Holdfast\n\n"
@@ -150,7 +189,9 @@ std::string markdown() {
       "the upper half of its segment of twice the distance adds what the last\n"
       "active lane of the lower half has. `src/msl/intrinsics.def` has the exact rules, also for "
       "lanes that take no part.\n"
-      "\n"
+      "\n";
+  text += about_headers;
+  text +=
       "## Functions for matrix units and streams of data\n"
       "\n"
       "`#include <holdfast/tile.h>` adds functions that Metal lacks, in namespace `holdfast`. Each "

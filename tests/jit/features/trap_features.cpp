@@ -324,7 +324,10 @@ Section trap_features() {
 std::vector<Refusal> refusals() {
   return {
       {"MetalPerformancePrimitives",
-       "#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n", "y[0] = 1;",
+       "#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n",
+       "constexpr mpp::tensor_ops::matmul2d_descriptor d(16, 32, 16); mpp::tensor_ops::m"
+       "atmul2d<d, metal::execution_simdgroup> p; auto a = p.get_left_input_cooperative_"
+       "tensor<float, float, float>(); p.run(a, a, a); y[0] = a[0];",
        "MetalPerformancePrimitives"},
       {"`mpp::tensor_ops`", "", "mpp::tensor_ops::matmul2d_descriptor d(8, 8, 8); y[0] = 1;",
        "MetalPerformancePrimitives"},

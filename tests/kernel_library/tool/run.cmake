@@ -52,6 +52,17 @@ expect(0 "assumed to be 0 or false: has_mask (20), factor (21), offset (22), sma
 expect(0 "assumed to be 0 or false: factor (21), offset (22), small (23)\n" -- check "${FOLDER}/constants.metal" --constant
        has_mask=bool:true --constant count=int:2)
 expect(0 "3, 3, 3" -- run "${FOLDER}/constants.metal" --kernel defaults --out "x=f32[3]" --grid 3)
+# Some of the kernels, in a line each; headers in other folders.
+set(features "${FOLDER}/../../msl/data/features")
+expect(0 "  filled_half_16\n  filled_long\n  2 of 2 kernels compile" -- check --brief --kernel filled_half_16 --kernel filled_long
+       "${features}/many_kernels.metal")
+expect(1 "there is no kernel \"filled_half_17\"" -- check --kernel filled_half_17 "${features}/many_kernels.metal")
+expect(1 "17 of 21 kernels compile" "thirteen is never asked for" -- check --brief "${features}/many_kernels.metal")
+expect(1 "1 of 2 kernels compile" "uses mpp::tensor_ops" -- check "${features}/performance_primitives.metal")
+expect(0 "included\n    code" -- check -I "${features}" "${features}/includes.metal")
+expect(0 "included\n    code" -- check "-I${features}" "${features}/includes.metal")
+expect(1 "'library/other.metal' file not found" -- check "${features}/includes.metal")
+expect(2 "is not a folder" -- check -I "${file}" "${file}")
 # A text that ends the compiler, and the kernels after it.
 expect(1 "nested too deeply" "reverse_f16" -- check "${FOLDER}/../../fuzz/corpus/kernel/deep_signs.metal" "${file}")
 expect(1 "slow\n    FAILED the compiler did not survive it: it took more than 1 s" "  after\n    code" -- check --seconds 1 "${FOLDER}/slow.metal")
@@ -63,6 +74,9 @@ expect(1 "FAILED" "broken.metal:3:10" "PTX for sm_80" -- check --target sm_80 "$
 expect(2 "--target must be" -- check --target h100 "${file}")
 expect(1 "sm_80 and later" -- check --target sm_75 "${file}" ${unshifted})
 expect(0 "2, 4, 6, 8" -- ${axpy} --in "x=f32[4]:1,2,3,4" --in a=f32:2 ${unshifted})
+expect(0 "2, 4, 6, 8" -- ${axpy} --in "x=${FOLDER}/values.npy" --in a=f32:2 ${unshifted})
+expect(1 "missing.npy" -- ${axpy} --in "x=${FOLDER}/missing.npy" --in a=f32:2 ${unshifted})
+expect(2 "an output needs a dtype and a shape" -- run "${file}" --kernel axpy --out y=out.npy --grid 4)
 expect(0 "3, 5, 7, 9" -- ${axpy} --in "x=f32[4]:1,2,3,4" --in a=f32:2 --constant 0=bool:true)
 expect(0 "0, 0.5, 1, 1.5" "median of 3" -- ${axpy} --in "x=f32[4]:range" --in a=f32:0.5 --repeat 3 ${unshifted})
 expect(0 "30, 20, 10, 0, 70, 60" "the same bits" -- run "${file}" --kernel reverse_f32 --in "x=f32[8]:range" --out "y=f32[8]" --grid

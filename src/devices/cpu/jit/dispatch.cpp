@@ -13,6 +13,7 @@
 #include "devices/cpu/jit/guard_runtime.h"
 #include "devices/cpu/jit/image.h"
 #include "devices/cpu/jit/kernel_checker.h"
+#include "devices/cpu/jit/kernel_log.h"
 #include "devices/cpu/jit/reference_runtime.h"
 #include "devices/cpu/jit/watchdog.h"
 
@@ -118,6 +119,8 @@ class GroupLoop {
     context_.buffers = arguments.buffers;
     context_.ranges = arguments.ranges;
     context_.guards = &guard_runtime;
+    context_.log = &log_message;
+    context_.pipeline = &pipeline;
     if (!arguments.ranges) set_endless_ranges();
     place_threadgroup_arguments(arguments, memory + aligned(kernel.threadgroup_bytes));
     if (kernel.lowering == Lowering::checked) prepare_checks(arguments, shared);

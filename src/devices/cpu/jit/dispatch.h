@@ -44,6 +44,12 @@ class CpuPipeline final : public RefCounted {
   // True once: for what is said of a kernel only the first time.
   bool is_first_outside_read() const { return !has_read_outside_.exchange(true); }
   bool is_first_race() const { return !has_raced_.exchange(true); }
+  // How many messages the kernel has sent, with the one that is counted now; it stays at the
+  // greatest number that is looked at.
+  uint32_t count_message() const {
+    if (messages_.load(std::memory_order_relaxed) > uint32_t{1} << 30) return uint32_t{1} << 30;
+    return messages_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
 
  private:
   CpuPipeline();
@@ -53,6 +59,7 @@ class CpuPipeline final : public RefCounted {
   std::unique_ptr<Image> image_;
   const void* entry_ = nullptr;
   mutable sync::Atomic<bool> has_read_outside_{false}, has_raced_{false};
+  mutable sync::Atomic<uint32_t> messages_{0};
 };
 
 // One dispatch. Plain data; what it points to must stay until the last run_groups has returned.

@@ -17,7 +17,7 @@ namespace holdfast::jit {
 
 using exec::ArgumentRange;
 
-inline constexpr uint32_t abi_version = 9;
+inline constexpr uint32_t abi_version = 10;
 inline constexpr uint32_t simdgroup_width = 32;
 
 struct GroupContext {
@@ -48,6 +48,20 @@ struct GroupContext {
   // The first access of each kind that was not inside of what it may touch. Written by the thread
   // that runs the groups.
   OutsideAccess outside_read, outside_write;
+  // What a message of a kernel (metal::os_log) is handed to, and the pipeline that it is of.
+  void (*log)(GroupContext*, const struct LogMessage*);
+  const class CpuPipeline* pipeline;
+};
+
+// A message of one thread.
+struct LogMessage {
+  static constexpr uint32_t most_values = 8;
+  enum Level : uint8_t { normal, debug, info, error, fault };
+  enum Kind : uint8_t { unsigned_integer, signed_integer, real, pointer };
+  const char* format;            // as of printf, ends with 0
+  uint32_t what;                 // the level, from bit 8 on, and the number of values
+  uint32_t kinds;                // two bits for each value, the first in the lowest
+  uint64_t values[most_values];  // integers extended to 64 bits; the bits of a float
 };
 
 // An access of a guarded kernel. A constant of its object.

@@ -60,6 +60,7 @@ msl::LoweringTraits traits_of(const PtxOptions& options) {
   traits.has_approximations = true;
   traits.has_tile_instructions = true;
   traits.has_tile_memory = true;
+  traits.drops_messages = true;
   return traits;
 }
 

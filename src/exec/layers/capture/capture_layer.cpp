@@ -364,7 +364,9 @@ void CaptureLayer::note_pipeline(const Pipeline& pipeline, sync::Held) {
     if (variant == request.target().checked_variant()) variant = 0;
     out.value(static_cast<uint8_t>(variant));
     // A source that includes files cannot be compiled from what the capture holds.
-    bool includes = !source.directory.empty() && source.text.find("include \"") != source.text.npos;
+    bool includes =
+        !source.include_directories.empty() ||
+        (!source.directory.empty() && source.text.find("include \"") != source.text.npos);
     out.value(static_cast<uint8_t>(includes));
     write_constants(source.constants, out);
   } else {

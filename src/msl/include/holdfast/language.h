@@ -61,6 +61,8 @@ bool __hf_has_approximations();
 // and those that do.
 bool __hf_has_tile_instructions();
 bool __hf_has_tile_memory();
+// True where messages of kernels are shown.
+bool __hf_has_log();
 }
 
 // The type of parameter I of a function type: for the wrapper around a kernel
@@ -134,5 +136,32 @@ struct __hf_function_constant {
     } else {
       return __builtin_bit_cast(T, from);
     }
+  }
+};
+
+// One with a default, `__hf_function_constant_with_default<0>() = 3`.
+template <unsigned I, class D>
+struct __hf_function_constant_or {
+  D fallback;
+  template <class T>
+  constexpr operator T() const {
+    if constexpr (__hf_function_constant_value<I>::defined)
+      return __hf_function_constant<I>();
+    else
+      return static_cast<T>(fallback);
+  }
+  template <class T, int N>
+  constexpr operator metal::vec<T, N>() const {
+    if constexpr (__hf_function_constant_value<I>::defined)
+      return __hf_function_constant<I>();
+    else
+      return static_cast<metal::vec<T, N>>(fallback);
+  }
+};
+template <unsigned I>
+struct __hf_function_constant_with_default {
+  template <class D>
+  constexpr __hf_function_constant_or<I, D> operator=(D fallback) const {
+    return {fallback};
   }
 };

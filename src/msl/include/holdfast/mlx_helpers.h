@@ -16,8 +16,8 @@ typedef bfloat bfloat16_t;
 #define MLX_MTL_LOOP_UNROLL _Pragma("clang loop unroll(full)")
 
 // [[host_name(name)]] [[kernel]], as the token pass writes them: it reads the user's text only.
-#define instantiate_kernel(name, func, ...)             \
-  template __attribute__((holdfast("host_name", name))) \
+#define instantiate_kernel(name, func, ...)                    \
+  extern template __attribute__((holdfast("host_name", name))) \
   __attribute__((holdfast("kernel"))) decltype(func<__VA_ARGS__>) func<__VA_ARGS__>;
 
 static constexpr constant int MAX_REDUCE_SPECIALIZED_DIMS = 4;
@@ -147,21 +147,9 @@ struct WorkPerThread {
   static constexpr int n = 8 / sizeof(U);
 };
 
-// Messages of kernels go nowhere.
 namespace mlx {
-struct os_log {
-  template <class... T>
-  HF_INLINE constexpr os_log(T...) {}
-  template <class... T>
-  HF_INLINE void log(T...) const {}
-  template <class... T>
-  HF_INLINE void log_debug(T...) const {}
-  template <class... T>
-  HF_INLINE void log_info(T...) const {}
-  template <class... T>
-  HF_INLINE void log_error(T...) const {}
-};
-}  // namespace mlx
+using os_log = metal::os_log;
+}
 
 HF_INLINE float log1p(float x) { return __hf::log1p(x); }
 HF_INLINE half log1p(half x) { return static_cast<half>(__hf::log1p(static_cast<float>(x))); }

@@ -78,13 +78,13 @@ HF_INLINE simdgroup_matrix<T, Cols, Rows>::simdgroup_matrix(T value) {
   elements_.y = row == column + 1 ? value : T(0);
 }
 
-template <class T, int Cols, int Rows>
+template <class T, int Cols, int Rows = Cols>
 HF_INLINE simdgroup_matrix<T, Cols, Rows> make_filled_simdgroup_matrix(__hf::same<T> value) {
   simdgroup_matrix<T, Cols, Rows> result;
   result.elements_ = vec<T, 2>(value);
   return result;
 }
-template <class T, int Cols, int Rows>
+template <class T, int Cols, int Rows = Cols>
 HF_INLINE simdgroup_matrix<T, Cols, Rows> make_diagonal_simdgroup_matrix(__hf::same<T> value) {
   return simdgroup_matrix<T, Cols, Rows>(value);
 }

@@ -90,6 +90,45 @@ struct add_const {
 };
 template <class T>
 using add_const_t = const T;
+template <class T>
+struct add_volatile {
+  using type = volatile T;
+};
+template <class T>
+using add_volatile_t = volatile T;
+template <class T>
+struct add_cv {
+  using type = const volatile T;
+};
+template <class T>
+using add_cv_t = const volatile T;
+
+// The type without its address space; const and volatile stay, and constant memory is const.
+template <class T>
+struct remove_addrspace {
+  using type = T;
+};
+template <class T>
+struct remove_addrspace<device T> {
+  using type = T;
+};
+template <class T>
+struct remove_addrspace<threadgroup T> {
+  using type = T;
+};
+template <class T>
+struct remove_addrspace<constant T> {
+  using type = const T;
+};
+template <class T>
+using remove_addrspace_t = typename remove_addrspace<T>::type;
+
+template <class T>
+struct type_identity {
+  using type = T;
+};
+template <class T>
+using type_identity_t = T;
 
 template <class T>
 HF_INLINE add_rvalue_reference_t<T> declval();
@@ -121,6 +160,19 @@ HF_UNARY_TRAIT(is_rvalue_reference, __is_rvalue_reference(T))
 HF_UNARY_TRAIT(is_trivial, __is_trivial(T))
 HF_UNARY_TRAIT(is_standard_layout, __is_standard_layout(T))
 HF_UNARY_TRAIT(is_default_constructible, __is_constructible(T))
+HF_UNARY_TRAIT(is_copy_constructible, __is_constructible(T, const T&))
+HF_UNARY_TRAIT(is_move_constructible, __is_constructible(T, T&&))
+HF_UNARY_TRAIT(is_copy_assignable, __is_assignable(T&, const T&))
+HF_UNARY_TRAIT(is_move_assignable, __is_assignable(T&, T&&))
+HF_UNARY_TRAIT(is_trivially_default_constructible, __is_trivially_constructible(T))
+HF_UNARY_TRAIT(is_trivially_destructible, __is_trivially_destructible(T))
+HF_UNARY_TRAIT(is_literal_type, __is_literal_type(T))
+HF_UNARY_TRAIT(is_polymorphic, __is_polymorphic(T))
+HF_UNARY_TRAIT(is_abstract, __is_abstract(T))
+HF_UNARY_TRAIT(is_final, __is_final(T))
+HF_UNARY_TRAIT(is_object, __is_object(T))
+HF_UNARY_TRAIT(is_compound, __is_compound(T))
+HF_UNARY_TRAIT(is_member_pointer, __is_member_pointer(T))
 #undef HF_UNARY_TRAIT
 
 // A vec counts as trivially copyable: its copies are written out member by member, so that no
@@ -152,6 +204,47 @@ template <class T, class... Args>
 struct is_constructible : bool_constant<__is_constructible(T, Args...)> {};
 template <class T, class... Args>
 inline constexpr bool is_constructible_v = __is_constructible(T, Args...);
+template <class To, class From>
+struct is_assignable : bool_constant<__is_assignable(To, From)> {};
+template <class To, class From>
+inline constexpr bool is_assignable_v = __is_assignable(To, From);
+
+template <class T>
+struct alignment_of : integral_constant<size_t, alignof(T)> {};
+template <class T>
+inline constexpr size_t alignment_of_v = alignof(T);
+template <class T>
+struct rank : integral_constant<size_t, __array_rank(T)> {};
+template <class T>
+inline constexpr size_t rank_v = __array_rank(T);
+template <class T, unsigned axis = 0>
+struct extent : integral_constant<size_t, __array_extent(T, axis)> {};
+template <class T, unsigned axis = 0>
+inline constexpr size_t extent_v = __array_extent(T, axis);
+
+template <class... T>
+struct common_type {};
+template <class T>
+struct common_type<T> {
+  using type = __decay(T);
+};
+template <class A, class B>
+struct common_type<A, B> {
+  using type = __decay(decltype(false ? declval<A>() : declval<B>()));
+};
+template <class A, class B, class... Rest>
+struct common_type<A, B, Rest...> {
+  using type = typename common_type<typename common_type<A, B>::type, Rest...>::type;
+};
+template <class... T>
+using common_type_t = typename common_type<T...>::type;
+
+template <class F, class... Args>
+struct invoke_result {
+  using type = decltype(declval<F>()(declval<Args>()...));
+};
+template <class F, class... Args>
+using invoke_result_t = typename invoke_result<F, Args...>::type;
 
 template <class... B>
 struct conjunction : bool_constant<(B::value && ...)> {};
@@ -159,31 +252,19 @@ template <class... B>
 struct disjunction : bool_constant<(B::value || ...)> {};
 template <class B>
 struct negation : bool_constant<!B::value> {};
+// By the names that Metal's own headers give them.
+template <class... B>
+using _conjunction = conjunction<B...>;
+template <class... B>
+using _disjunction = disjunction<B...>;
+template <class B>
+using _negation = negation<B>;
 template <class... B>
 inline constexpr bool conjunction_v = (B::value && ...);
 template <class... B>
 inline constexpr bool disjunction_v = (B::value || ...);
 template <class B>
 inline constexpr bool negation_v = !B::value;
-
-template <class T>
-HF_INLINE constexpr remove_reference_t<T>&& move(T&& value) {
-  return static_cast<remove_reference_t<T>&&>(value);
-}
-template <class T>
-HF_INLINE constexpr T&& forward(remove_reference_t<T>& value) {
-  return static_cast<T&&>(value);
-}
-template <class T>
-HF_INLINE constexpr T&& forward(remove_reference_t<T>&& value) {
-  return static_cast<T&&>(value);
-}
-template <class T>
-HF_INLINE constexpr void swap(T& a, T& b) {
-  T previous = a;
-  a = b;
-  b = previous;
-}
 
 template <class T, T... values>
 struct integer_sequence {

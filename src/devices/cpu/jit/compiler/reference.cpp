@@ -25,6 +25,7 @@
 
 #include "devices/cpu/jit/compiler/guard_accesses.h"
 #include "devices/cpu/jit/compiler/instrument.h"
+#include "devices/cpu/jit/compiler/messages.h"
 #include "devices/cpu/jit/compiler/sites.h"
 #include "devices/cpu/jit/compiler/widen/intrinsics.h"
 #include "devices/cpu/jit/kernel_abi.h"
@@ -179,7 +180,8 @@ class ThreadLowering {
           wait(b, values_of(b), sites_->of(*call), static_cast<uint32_t>(intrinsic));
           break;
         default:
-          result = lower_position(b, *call, intrinsic);
+          result = intrinsic == Intrinsic::log ? lower_log(b, *call)
+                                               : lower_position(b, *call, intrinsic);
       }
       if (result && !call->getType()->isVoidTy()) {
         if (result->getType() != call->getType())
@@ -283,6 +285,21 @@ class ThreadLowering {
     });
   }
 
+  Value* lower_log(IRBuilder<>& b, llvm::CallInst& call) {
+    if (!message_) {
+      IRBuilder<> at_start(&thread_->getEntryBlock(), thread_->getEntryBlock().begin());
+      message_ = at_start.CreateAlloca(llvm::ArrayType::get(i64(), sizeof(LogMessage) / 8), nullptr,
+                                       "message");
+    }
+    Value* format = b.CreateAddrSpaceCast(call.getArgOperand(0), pointer());
+    store_message(b, message_, format, [&](unsigned i) { return call.getArgOperand(i); });
+    auto* type =
+        llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer(), pointer()}, false);
+    b.CreateCall(type, field(b, group_, offsetof(GroupContext, log), pointer()),
+                 {group_, message_});
+    return nullptr;
+  }
+
   // Element `axis` of three uint32_t at `offset`.
   Value* axis_field(IRBuilder<>& b, Value* base, size_t offset, Value* axis) {
     if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(axis))
@@ -368,6 +385,7 @@ class ThreadLowering {
   llvm::Function* thread_ = nullptr;
   llvm::Argument* argument_ = nullptr;
   Value *group_ = nullptr, *runtime_ = nullptr, *memory_ = nullptr, *cancelled_ = nullptr;
+  llvm::AllocaInst* message_ = nullptr;
   std::optional<Sites> sites_;
 };
 

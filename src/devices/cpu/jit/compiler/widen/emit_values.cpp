@@ -362,6 +362,9 @@ llvm::Value* Emitter::emit_kernel_call(llvm::CallInst& call) {
       if (active) chosen = b_.CreateAnd(b_.CreateFreeze(chosen), active);
       return lanes_.bits(chosen);
     }
+    case Intrinsic::log:
+      emit_message(call);
+      return nullptr;
     case Intrinsic::matrix_multiply_accumulate_f32:
     case Intrinsic::mma_m16n8k16_f16:
     case Intrinsic::mma_m16n8k16_bf16:

@@ -153,6 +153,9 @@ class Emitter {
   void update_own(Value* pointers, const Value& operand,
                   llvm::function_ref<Value*(Value* at, Value* value)> perform_one);
 
+  // emit_messages.cpp
+  void emit_message(llvm::CallInst& call);
+
   // emit_memory.cpp
   // A load's value; and how many bytes its address is beyond that of the load that was asked for.
   struct Loaded {
@@ -265,6 +268,7 @@ class Emitter {
   llvm::DenseMap<const llvm::Function*, llvm::Function*> shared_;  // their wide forms
   llvm::Function* tile_products_[2] = {};                          // of half, of bfloat
   llvm::AllocaInst* tile_operands_ = nullptr;
+  llvm::AllocaInst* message_ = nullptr;
   std::vector<msl::UnprovedAccess> unproved_;
   llvm::DenseMap<const llvm::Instruction*, const msl::UnprovedAccess*> guarded_;
   llvm::DenseMap<const Value*, Extent> extents_;

@@ -11,24 +11,24 @@ namespace {
 
 using llvm::Value;
 
-constexpr int width = simdgroup_width;
+constexpr int tile_lanes = simdgroup_width;
 
 // One of the two elements of each word, as float.
 Value* element(llvm::IRBuilder<>& b, Value* words, bool is_second, bool is_bfloat) {
-  auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), width);
+  auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), tile_lanes);
   if (is_bfloat)
     return b.CreateBitCast(is_second ? b.CreateAnd(words, 0xffff0000u) : b.CreateShl(words, 16),
                            floats);
   if (is_second) words = b.CreateLShr(words, 16);
-  Value* bits = b.CreateTrunc(words, llvm::FixedVectorType::get(b.getInt16Ty(), width));
-  return b.CreateFPExt(b.CreateBitCast(bits, llvm::FixedVectorType::get(b.getHalfTy(), width)),
+  Value* bits = b.CreateTrunc(words, llvm::FixedVectorType::get(b.getInt16Ty(), tile_lanes));
+  return b.CreateFPExt(b.CreateBitCast(bits, llvm::FixedVectorType::get(b.getHalfTy(), tile_lanes)),
                        floats);
 }
 
 template <class Source>
 Value* moved(llvm::IRBuilder<>& b, Value* vector, Source source) {
-  llvm::SmallVector<int, width> pattern;
-  for (int lane = 0; lane < width; ++lane) pattern.push_back(source(lane));
+  llvm::SmallVector<int, tile_lanes> pattern;
+  for (int lane = 0; lane < tile_lanes; ++lane) pattern.push_back(source(lane));
   return b.CreateShuffleVector(vector, pattern);
 }
 
@@ -49,7 +49,7 @@ llvm::Function* make_tile_product(llvm::Module& module, const std::string& name,
   };
   const llvm::Align align(tile_operand_bytes);
   auto load = [&](unsigned i, llvm::Type* element) {
-    return b.CreateAlignedLoad(llvm::FixedVectorType::get(element, width), place(i), align);
+    return b.CreateAlignedLoad(llvm::FixedVectorType::get(element, tile_lanes), place(i), align);
   };
   std::array<std::array<Value*, 2>, first_tile_result> elements;
   for (unsigned i = 0; i < first_tile_result; ++i) {

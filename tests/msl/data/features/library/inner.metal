@@ -1,0 +1,3 @@
+#pragma once
+#include "../shared/beside.metal"
+inline float inner(float x) { return x * beside; }

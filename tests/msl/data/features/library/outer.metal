@@ -1,0 +1,4 @@
+#pragma once
+#include <library/other.metal>
+#include "inner.metal"
+inline float outer(float x) { return inner(x) + other(x); }

@@ -1,0 +1,2 @@
+#pragma once
+constant float beside = 4.0;
