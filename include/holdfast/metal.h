@@ -49,7 +49,7 @@ class ResidencySets {
   size_t num_sets() const;
   // How large a set grows while there are fewer than 32; what is larger has one of its own.
   size_t max_bytes_per_set() const;
-  // Returns the previous value.
+  // Returns the previous value. With 0 each buffer has a set of its own while there are fewer.
   size_t set_max_bytes_per_set(size_t bytes);
 };
 ResidencySets& residency_sets();
