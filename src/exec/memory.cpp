@@ -1,4 +1,6 @@
 // The allocator and the memory counters as the public headers have them.
+#include <algorithm>
+
 #include <holdfast/allocator.h>
 #include <holdfast/memory.h>
 #include <holdfast/metal.h>
@@ -98,7 +100,10 @@ class Forwarding final : public Allocator {
   Buffer malloc(size_t size) override { return allocator::malloc(size); }
   void free(Buffer buffer) override { allocator::free(buffer); }
   size_t size(Buffer buffer) const override {
-    return buffer.ptr() ? exec::buffer_of(buffer)->size() : 0;
+    if (!buffer.ptr()) return 0;
+    const auto& allocation = *exec::buffer_of(buffer);
+    const auto* storage = allocation.storage();
+    return storage ? std::max(allocation.size(), storage->capacity) : allocation.size();
   }
   Buffer make_buffer(void* ptr, size_t size) override { return allocator::make_buffer(ptr, size); }
   void release(Buffer buffer) override { allocator::release(buffer); }

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <stdexcept>
 
 #include "exec/layers/layer.h"
 
@@ -87,12 +86,7 @@ size_t Residency::set_limit(size_t new_limit, sync::Held) noexcept {
   return previous;
 }
 
-size_t Residency::set_max_bytes_per_set(size_t bytes) {
-  if (bytes == 0) {
-    throw std::invalid_argument("[set_max_bytes_per_set] expected at least 1 byte, got 0");
-  }
-  return bytes_per_set_.exchange(bytes);
-}
+size_t Residency::set_max_bytes_per_set(size_t bytes) { return bytes_per_set_.exchange(bytes); }
 
 void Residency::wire_waiting() noexcept {
   if (limit() == 0) return;

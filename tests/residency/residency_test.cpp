@@ -140,7 +140,11 @@ TEST_CASE("residency: spread over capped sets, saturating at 32, oversized in on
   CHECK(residency.wired_size() == 0);
   residency.insert(storages.make(MiB), held);
   CHECK(residency.num_sets() == 1);
-  CHECK_THROWS_AS(residency.set_max_bytes_per_set(0), std::invalid_argument);
+  // Each in a set of its own.
+  CHECK(residency.set_max_bytes_per_set(0) == 4 * MiB);
+  residency.insert(storages.make(MiB), held);
+  residency.insert(storages.make(MiB), held);
+  CHECK(residency.num_sets() == 3);
 }
 
 TEST_CASE(
