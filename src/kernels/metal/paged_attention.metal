@@ -34,9 +34,11 @@ inline Tile tile_of(constant Paged& paged, const device int* starts, const devic
   return {sequence, count, tokens.x, length, first, first < rows ? min(most_rows, rows - first) : 0};
 }
 
+// What reads `checked` is not run where something is wrong.
 [[kernel]] void paged_check(const device int* table, const device int* lengths,
-                            const device int* starts, constant Paged& paged, device Errors& errors,
-                            uint i [[thread_position_in_grid]]) {
+                            const device int* starts, device uint* checked, constant Paged& paged,
+                            device Errors& errors, uint i [[thread_position_in_grid]]) {
+  if (i == 0) checked[0] = 1;
   if (i >= paged.sequences) return;
   if (paged.has_starts) {
     if (starts[0] != 0 || starts[paged.sequences] != int(paged.tokens))
@@ -227,7 +229,7 @@ inline void score_bytes(const device uint* column, uint stride, const device flo
 // A threadgroup merges the splits of a head of a token.
 [[kernel, max_total_threads_per_threadgroup(32)]] void paged_combine(
     const device float* partial, const device int* lengths, const device int* starts,
-    const device float* sinks, const device float* matrix, device uchar* out, constant Paged& paged, constant KvFormat& values,
+    const device float* sinks, const device float* matrix, const device uint* checked, device uchar* out, constant Paged& paged, constant KvFormat& values,
     uint2 group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_threadgroup]]) {
   threadgroup float row[most_row_dims], spare[most_row_dims];
   const uint head = group.x, token = group.y;

@@ -133,10 +133,12 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
                     inputs.starts != nullptr,
                     sinks.has_value()};
   const auto rows = static_cast<size_t>(tokens * heads);
+  array checked = make_temporary(encoder, sizeof(uint));
   Launch(encoder, "paged_attention", "paged_check")
       .input(table)
       .input(lengths)
       .input(starts)
+      .output(checked)
       .value(paged)
       .errors(
           {text("[paged_attention] starts must begin with 0 and end with the number of tokens (",
@@ -147,13 +149,9 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
            text("[paged_attention] an entry of the block table must be between 0 and ", blocks - 1,
                 ", got {} for sequence {}")})
       .over(sequences, 64);
-  if (splits == 0 || blocks == 0) {  // nothing is there to be seen
-    const uint32_t zero = 0;
-    return encoder.fill(out, &zero);
-  }
   array prepared = make_temporary(encoder, rows * static_cast<size_t>(attention.keys.dims) * 4);
   const auto partial_floats = static_cast<size_t>(splits * (paged_header + attention.values.dims));
-  array partial = make_temporary(encoder, rows * partial_floats * 4);
+  array partial = make_temporary(encoder, std::max<size_t>(1, rows * partial_floats) * 4);
   Launch(encoder, "paged_attention", "paged_prepare")
       .input(queries)
       .input(keys.matrix)
@@ -164,24 +162,28 @@ void MetalBackend::paged_attention(Encoder& encoder, const PagedAttention& atten
   const int64_t tiles = inputs.starts != nullptr
                             ? tokens * group / paged_tile_rows + sequences
                             : sequences * divide_up(each * group, paged_tile_rows);
-  Launch(encoder, "paged_attention", "paged_splits")
-      .input(prepared)
-      .input(key_pool)
-      .input(value_pool)
-      .input(table)
-      .input(lengths)
-      .input(starts)
-      .output(partial)
-      .value(paged)
-      .value(keys.format)
-      .value(values.format)
-      .over({grid_length(encoder, tiles * key_heads, 256), fit(splits)}, {256});
+  // Without blocks, nothing is there to be seen.
+  if (splits > 0 && blocks > 0) {
+    Launch(encoder, "paged_attention", "paged_splits")
+        .input(prepared)
+        .input(key_pool)
+        .input(value_pool)
+        .input(table)
+        .input(lengths)
+        .input(starts)
+        .output(partial)
+        .value(paged)
+        .value(keys.format)
+        .value(values.format)
+        .over({grid_length(encoder, tiles * key_heads, 256), fit(splits)}, {256});
+  }
   Launch(encoder, "paged_attention", "paged_combine")
       .input(partial)
       .input(lengths)
       .input(starts)
       .input(sinks ? *sinks : partial)
       .input(values.matrix)
+      .input(checked)
       .output(out)
       .value(paged)
       .value(values.format)
