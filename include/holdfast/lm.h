@@ -3,5 +3,6 @@
 // A library of its own, holdfast::lm, made of Holdfast's public API alone.
 #pragma once
 
+#include <holdfast/lm/chat_template.h>
 #include <holdfast/lm/errors.h>
 #include <holdfast/lm/tokenizer.h>
