@@ -32,7 +32,7 @@ struct Search {
       free();
       throw std::bad_alloc();
     }
-    pcre2_set_match_limit(context, 50'000'000);
+    pcre2_set_match_limit(context, 5'000'000);
     pcre2_set_heap_limit(context, 64 << 10);  // KiB
     if (stack) pcre2_jit_stack_assign(context, nullptr, stack);
   }

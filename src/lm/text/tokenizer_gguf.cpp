@@ -72,8 +72,9 @@ std::optional<int64_t> find_integer(const Metadata& metadata, const std::string&
   const GGUFMetaData* value = find_value(metadata, key);
   if (!value) return std::nullopt;
   const auto* number = std::get_if<array>(value);
-  if (!number || number->size() != 1 || !issubdtype(number->dtype(), integer))
-    if (!number || number->size() != 1 || number->dtype() != bool_) fail(key, "an integer");
+  bool is_integer = number && number->size() == 1 &&
+                    (number->dtype() == bool_ || issubdtype(number->dtype(), integer));
+  if (!is_integer) fail(key, "an integer");
   array converted = astype(*number, int64, Device::cpu);
   return converted.item<int64_t>();
 }
