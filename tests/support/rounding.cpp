@@ -56,6 +56,12 @@ constexpr Rounding table[] = {
     {"fast.rope*", 64, false, 2, Size::inputs, false,
      "two products with sines of angles up to 64, which are rounded first"},
     {"fast.scaled_dot_product_attention", 16, true, 4, Size::attention, false, "a softmax"},
+    {"fast.paged_attention", 64, true, 4, Size::attention, false,
+     "a softmax, between rotations of queries and of what is averaged"},
+    {"fast.kv_decode", 4, true, 1, Size::signed_sum, false, "a rotation: a sum whose signs differ"},
+    {"fast.gated_delta", 32, true, 4, Size::squares, false,
+     "sums of products of a state and what is added to it, a token after the other"},
+    {"fast.causal_conv", 16, true, 2, Size::squares, false, "a sum of products, and a sigmoid"},
     {"dequantize*", 2, false, 2, Size::terms, false, "a product and a sum"},
     {"quantized_matmul* gather_qmm qqmm gather_qqmm", 6, true, 4, Size::terms, false,
      "a sum of products; weights are rounded to the dtype where there are many rows, on each "

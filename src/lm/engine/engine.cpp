@@ -25,7 +25,9 @@ Engine::Engine(std::shared_ptr<const Model> model, std::optional<Tokenizer> toke
                const EngineOptions& options)
     : loop_(std::make_unique<engine::Loop>(std::move(model), std::move(tokenizer), options)) {}
 Engine::Engine(const std::string& path, const LoadOptions& load, const EngineOptions& options)
-    : Engine(Model::load(path, load), load_tokenizer(path), options) {}
+    // In braces, so that the model is loaded first, and says it when there is none.
+    : loop_(std::unique_ptr<engine::Loop>(
+          new engine::Loop{Model::load(path, load), load_tokenizer(path), options})) {}
 Engine::~Engine() = default;
 
 Generation Engine::generate(Request request) {
