@@ -76,8 +76,7 @@ TEST_CASE("lm engine: without room for all, the youngest wait, and get the same 
   const int count = 8, length = 40;
   auto expected = one_at_a_time(model, count, length);
   // Room for about two and a half of them.
-  Engine engine(model, {},
-                {.batch = 8, .cache_tokens = 16 * 15, .block_size = 16, .steady = true});
+  Engine engine(model, {}, {.batch = 8, .cache_tokens = 16 * 15, .block_size = 16, .steady = true});
   std::vector<Generation> running;
   for (int i = 0; i < count; ++i) running.push_back(engine.generate(numbered_request(i, length)));
   for (int i = 0; i < count; ++i)

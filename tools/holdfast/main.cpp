@@ -45,7 +45,8 @@ constexpr Command all_commands[] = {
      "  --cache LIST        dense, affine8, turbo4v2, ... (default: dense,turbo4v2)\n"
      "  --bits N            of the weights; 0 for unquantised ones (default: 4)\n"
      "  --dtype NAME        what is computed in (default: bfloat16)\n"
-     "  --steady            the same bits at any batch size, as engines of 7 sequences or more have it\n"
+     "  --steady            the same bits at any batch size, as engines of 7 sequences or more "
+     "have it\n"
      "  --steps N           of which the median counts (default: 16)\n"
      "  --json FILE         also write the rows\n",
      run_bench},

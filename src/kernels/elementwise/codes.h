@@ -9,7 +9,8 @@ enum class FusedOp : unsigned char {
 #include <holdfast/elementwise.def>
 #define FUSED_CONVERSIONS(ROW)                                                                     \
   ROW(Copy)                                                                                        \
-  ROW(Zero) ROW(One) ROW(ToBool) ROW(ToFloat) ROW(ToDouble) ROW(ToInt8) ROW(ToInt16) ROW(ToInt32)  \
+  ROW(Zero)                                                                                        \
+  ROW(One) ROW(ToBool) ROW(ToFloat) ROW(ToDouble) ROW(ToInt8) ROW(ToInt16) ROW(ToInt32)            \
       ROW(ToInt64) ROW(ToUint8) ROW(ToUint16) ROW(ToUint32) ROW(ToUint64) ROW(ToComplex) ROW(Turn) \
           ROW(TurnBack)
 #define ROW(name) name,
