@@ -111,11 +111,14 @@ array with_axes(const array& in, std::span<const int> order) {
 }
 
 std::vector<int> axes_with_last(size_t axes, std::span<const int> last) {
-  std::vector<int> order(axes);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_partition(order.begin(), order.end(), [&](int axis) {
-    return std::find(last.begin(), last.end(), axis) == last.end();
-  });
+  std::vector<int> order;
+  order.reserve(axes);
+  for (const bool is_last : {false, true}) {
+    for (int axis = 0; axis < static_cast<int>(axes); ++axis) {
+      if ((std::find(last.begin(), last.end(), axis) != last.end()) == is_last)
+        order.push_back(axis);
+    }
+  }
   return order;
 }
 

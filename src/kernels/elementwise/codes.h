@@ -7,12 +7,12 @@ enum class FusedOp : unsigned char {
 #define BINARY(function, Primitive, ...) Primitive,
 #define TERNARY(function, Primitive, ...) Primitive,
 #include <holdfast/elementwise.def>
-#define FUSED_CONVERSIONS(ROW)                                                                     \
-  ROW(Copy)                                                                                        \
-  ROW(Zero)                                                                                        \
-  ROW(One) ROW(ToBool) ROW(ToFloat) ROW(ToDouble) ROW(ToInt8) ROW(ToInt16) ROW(ToInt32)            \
-      ROW(ToInt64) ROW(ToUint8) ROW(ToUint16) ROW(ToUint32) ROW(ToUint64) ROW(ToComplex) ROW(Turn) \
-          ROW(TurnBack)
+// clang-format off: it wraps these lines anew each time.
+#define FUSED_CONVERSIONS(ROW) \
+  ROW(Copy) ROW(Zero) ROW(One) ROW(ToBool) ROW(ToFloat) ROW(ToDouble) ROW(ToInt8) ROW(ToInt16) \
+  ROW(ToInt32) ROW(ToInt64) ROW(ToUint8) ROW(ToUint16) ROW(ToUint32) ROW(ToUint64) \
+  ROW(ToComplex) ROW(Turn) ROW(TurnBack)
+// clang-format on
 #define ROW(name) name,
   FUSED_CONVERSIONS(ROW)
 #undef ROW

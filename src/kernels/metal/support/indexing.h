@@ -16,12 +16,11 @@ using namespace metal;
 #define ENTRY(name, ...) template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;
 // ROW(dtype, type), or ROW(bytes, type) of units.
 #define FOR_FLOATS(ROW) ROW(float32, float) ROW(float16, half) ROW(bfloat16, bfloat)
-#define FOR_NUMBERS(ROW)                                                                 \
-  FOR_FLOATS(ROW)                                                                        \
-  ROW(uint8, uchar)                                                                      \
-  ROW(uint16, ushort)                                                                    \
-  ROW(uint32, uint) ROW(uint64, ulong) ROW(int8, char) ROW(int16, short) ROW(int32, int) \
-      ROW(int64, long) ROW(complex64, float2)
+// clang-format off: it wraps these lines anew each time.
+#define FOR_NUMBERS(ROW) \
+  FOR_FLOATS(ROW) ROW(uint8, uchar) ROW(uint16, ushort) ROW(uint32, uint) ROW(uint64, ulong) \
+  ROW(int8, char) ROW(int16, short) ROW(int32, int) ROW(int64, long) ROW(complex64, float2)
+// clang-format on
 #define FOR_SIZES(ROW) ROW(1, uchar) ROW(2, ushort) ROW(4, uint) ROW(8, ulong)
 
 // The number of a thread, row after row, in a grid of two dimensions.
