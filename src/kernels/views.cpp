@@ -1,7 +1,6 @@
 #include "kernels/views.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "devices/memory.h"
 #include "kernels/plan/layout.h"

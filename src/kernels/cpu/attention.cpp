@@ -161,7 +161,8 @@ void AttentionPlan::run_combine(int64_t task, const AttentionOperands& operands)
   int64_t batch = group / shape_.key_heads;
   int64_t head = head_of(group, row), position = position_of(row);
   int64_t all = shape_.batch * shape_.key_heads * splits_ * rows_;
-  int64_t first = group * splits_ * rows_ + row;
+  // Without keys there are no partial results, and no memory for them.
+  int64_t first = splits_ == 0 ? 0 : group * splits_ * rows_ + row;
   const auto* maxima = static_cast<const char*>(operands.partial);
   const char* sums = maxima + all * compute_item_;
   const char* outputs = sums + all * compute_item_;
