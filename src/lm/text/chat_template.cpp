@@ -86,7 +86,12 @@ std::string render(const Template& source, Value messages, const ChatOptions& op
   }
   std::time_t now =
       options.time.value_or(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
-  return Interpreter(std::move(variables), now).render(source.body);
+  try {
+    return Interpreter(std::move(variables), now).render(source.body);
+  } catch (const std::bad_variant_access&) {
+    throw RequestError(
+        "[ChatTemplate] the template uses a value of another type than its operation takes");
+  }
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ bool has_case(const Value& self, bool upper) {
 
 Value strip(const Value& self, Call& call, bool left, bool right) {
   Value characters = call.argument(0, "chars", None{});
+  if (!characters.is_none() && !characters.is_text())
+    call.fail("the characters to strip are a " + std::string(characters.type_name()) +
+              ", not a text");
   return call.interpreter.make_text(characters.is_none()
                                         ? stripped(self.text(), nullptr, left, right)
                                         : stripped(self.text(), &characters.text(), left, right));
