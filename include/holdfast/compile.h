@@ -25,7 +25,7 @@ enum class CompileMode { disabled, no_simplify, no_fuse, enabled };
 // a shape keep the value of the first call; the ops themselves do not read any. Sizes that are
 // given (reshape to {2, -1}, broadcast_to) are checked by each call; the numbers of a slice mean
 // in each call what they mean for its shape (from the end where negative, cut where outside).
-// Kernels of the user's are for inputs of the shapes of the first call. Ops whose result's shape
+// User-provided kernels are for inputs of the shapes of the first call. Ops whose result's shape
 // does not follow from their inputs (as_strided, fft, …) are refused by the first call, with
 // std::invalid_argument that names the op.
 std::function<std::vector<array>(const std::vector<array>&)> compile(

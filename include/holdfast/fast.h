@@ -120,7 +120,7 @@ struct KernelInfo {
   std::string signature;  // the generated parameters: how inputs and outputs are declared
   // "widened": a simdgroup is a vector; "reference": one thread at a time, slowly; "PTX".
   std::string code;
-  std::string reason;           // why it is not widened; empty: it is, or nobody asked for that
+  std::string reason;           // why it is not widened; empty: it is, or no call has asked
   std::string missing_barrier;  // a threadgroup_barrier that seems to be missing; empty: none
   std::string from;             // "compiler", "disk" (the cache of compiled kernels), "library"
   double milliseconds = 0;      // that compiling it took, or loading it

@@ -1,4 +1,4 @@
-// DiskCache: compiled kernels in a folder of the user's own, found again by other processes, and by
+// DiskCache: compiled kernels in a folder the user owns, found again by other processes, and by
 // builds (tools/aot).
 //
 // Files hold machine code, so that only the user may write them: the folder must belong to the user

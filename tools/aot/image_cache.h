@@ -1,4 +1,4 @@
-// What compiling kernels ahead of time has given before, in the folder `images` of the user's cache
+// What compiling kernels ahead of time has given before, in the folder `images` of the kernel cache
 // (exec/disk_cache.h): another build folder, a clone or a clean checkout compiles nothing again.
 #pragma once
 
